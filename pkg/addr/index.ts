@@ -1,0 +1,2 @@
+export * from "./cidr.ts";
+export * from "./ip.ts";
