@@ -1,0 +1,5 @@
+export * from "./errno.ts";
+export * from "./files.ts";
+export * from "./namespaces.ts";
+export * from "./process.ts";
+export * from "./sockets.ts";

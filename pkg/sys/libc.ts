@@ -1,0 +1,87 @@
+import { CString, dlopen, FFIType, type Pointer, ptr, read } from "bun:ffi";
+import { SysError } from "./errno.ts";
+
+const { i32, u32, i64_fast: long, u64_fast: size, ptr: pointer } = FFIType;
+
+/**
+ * The C library, by its bare soname: that is looked up in the system's library path only, never in the
+ * working directory, and names the right library on musl too. Variadic functions (open, fcntl, syscall) are
+ * declared with the arguments that we pass; on x86-64 and on arm64 Linux these go where C expects them.
+ */
+export const libc = dlopen("libc.so.6", {
+  __errno_location: { args: [], returns: pointer },
+  _exit: { args: [i32], returns: FFIType.void },
+  bind: { args: [i32, pointer, u32], returns: i32 },
+  close: { args: [i32], returns: i32 },
+  closedir: { args: [pointer], returns: i32 },
+  fchmod: { args: [i32, u32], returns: i32 },
+  flock: { args: [i32, i32], returns: i32 },
+  getsockname: { args: [i32, pointer, pointer], returns: i32 },
+  ioctl: { args: [i32, size, pointer], returns: i32 },
+  link: { args: [pointer, pointer], returns: i32 },
+  mkdir: { args: [pointer, u32], returns: i32 },
+  mount: { args: [pointer, pointer, pointer, size, pointer], returns: i32 },
+  open: { args: [pointer, i32, u32], returns: i32 },
+  opendir: { args: [pointer], returns: pointer },
+  poll: { args: [pointer, size, i32], returns: i32 },
+  read: { args: [i32, pointer, size], returns: long },
+  readdir: { args: [pointer], returns: pointer },
+  readlink: { args: [pointer, pointer, size], returns: long },
+  recv: { args: [i32, pointer, size, i32], returns: long },
+  rename: { args: [pointer, pointer], returns: i32 },
+  rmdir: { args: [pointer], returns: i32 },
+  sendto: { args: [i32, pointer, size, i32, pointer, u32], returns: long },
+  setns: { args: [i32, i32], returns: i32 },
+  setsockopt: { args: [i32, i32, i32, pointer, u32], returns: i32 },
+  socket: { args: [i32, i32, i32], returns: i32 },
+  strerror: { args: [i32], returns: pointer },
+  syscall: { args: [long, long, pointer, long, long, pointer], returns: long },
+  umount2: { args: [pointer, i32], returns: i32 },
+  unlink: { args: [pointer], returns: i32 },
+  unshare: { args: [i32], returns: i32 },
+  utimensat: { args: [i32, pointer, pointer, i32], returns: i32 },
+  write: { args: [i32, pointer, size], returns: long },
+}).symbols;
+
+const EINTR = 4;
+
+/** The errno that the last failing call left. Read it before anything else may call into libc. */
+function errno(): number {
+  return read.i32(libc.__errno_location()!, 0);
+}
+
+/** Runs a libc call until it is not interrupted by a signal; throws SysError when it returns -1. */
+export function checked(name: string, subject: string, call: () => number | bigint): number {
+  for (;;) {
+    const value = Number(call());
+    if (value !== -1) return value;
+    const code = errno();
+    if (code !== EINTR) throw sysError(code, name, subject);
+  }
+}
+
+/** The failure of the libc call that has just returned, as an error. */
+export function lastError(name: string, subject: string): SysError {
+  return sysError(errno(), name, subject);
+}
+
+function sysError(code: number, name: string, subject: string): SysError {
+  return new SysError(code, name, subject, new CString(libc.strerror(code)!).toString().toLowerCase());
+}
+
+const pathMax = 4096;
+const encoder = new TextEncoder();
+const scratch = [new Uint8Array(pathMax), new Uint8Array(pathMax)] as const;
+
+/**
+ * A path as a C string, in one of two buffers that the next call with the same slot reuses.
+ * Throws SysError ENAMETOOLONG for 4 KiB and more, EINVAL for a NUL within.
+ */
+export function cPath(path: string, slot: 0 | 1 = 0): Pointer {
+  const buffer = scratch[slot];
+  const { read: consumed, written } = encoder.encodeInto(path, buffer);
+  if (consumed < path.length || written >= pathMax) throw sysError(36, "path", `${path.slice(0, 64)}...`);
+  if (path.includes("\0")) throw sysError(22, "path", JSON.stringify(path));
+  buffer[written] = 0;
+  return ptr(buffer);
+}
