@@ -1,0 +1,87 @@
+import { CniError } from "@tscni/types";
+import * as v from "valibot";
+import { expect, test } from "vitest";
+import { cidr, confProblems, confSchema, decodeConf, integer, ipAddress, unknownKeys } from "./index.ts";
+
+const schema = confSchema({
+  bridge: v.optional(v.string(), "cni0"),
+  mtu: v.optional(integer(0), 0),
+  ranges: v.optional(v.array(v.array(v.object({ subnet: cidr(), gateway: v.optional(ipAddress()) })))),
+  ipam: v.optional(v.object({ type: v.string(), dataDir: v.optional(v.string()) })),
+});
+
+const failure = (json: unknown): CniError => {
+  try {
+    decodeConf(schema, json);
+  } catch (error) {
+    if (error instanceof CniError) return error;
+    throw error;
+  }
+  throw new Error("no failure");
+};
+
+test("fills in defaults and keeps what is given", () => {
+  expect(decodeConf(schema, { name: "n", mtu: 9000 })).toMatchObject({
+    name: "n",
+    bridge: "cni0",
+    mtu: 9000,
+  });
+});
+
+test("matches keys in any case, the last spelling winning, and takes null for absent", () => {
+  const conf = decodeConf(schema, {
+    Bridge: "a",
+    BRIDGE: "b",
+    MTU: null,
+    Ranges: [[{ Subnet: "10.0.0.0/8" }]],
+  });
+  expect(conf).toMatchObject({ bridge: "b", mtu: 0, ranges: [[{ subnet: "10.0.0.0/8" }]] });
+});
+
+test("names path, value and expectation: code 6 for a wrong type, 7 for a wrong value", () => {
+  expect(failure({ mtu: "big" })).toMatchObject({ code: 6, msg: 'mtu: "big" is not a number' });
+  expect(failure({ mtu: 1.5 })).toMatchObject({ code: 7, msg: "mtu: 1.5 is not a whole number" });
+  expect(failure({ ranges: [[{ subnet: "10.1.0.300/24" }]] })).toMatchObject({
+    code: 7,
+    msg: 'ranges[0][0].subnet: "10.1.0.300/24" is not a CIDR address',
+  });
+  expect(failure({ ranges: [[{}]] })).toMatchObject({ code: 6, msg: "ranges[0][0].subnet: missing" });
+  expect(failure({ ipam: [] })).toMatchObject({ code: 6, msg: "ipam: [] is not an object" });
+});
+
+test("lenient decoding drops and reports what is wrong, except what is needed", () => {
+  const seen: string[] = [];
+  const lenient = (p: { path: string }) => seen.push(p.path);
+  const conf = decodeConf(schema, { mtu: "x", ranges: [[{ subnet: 3 }]], bridge: "b" }, { lenient });
+  expect(conf).toMatchObject({ bridge: "b", mtu: 0 });
+  expect(conf.ranges).toBeUndefined();
+  expect(seen).toEqual(["mtu", "ranges[0][0].subnet"]);
+  const needs = { lenient, needs: ["ipam.dataDir"] };
+  expect(() => decodeConf(schema, { ipam: { type: "h", dataDir: 7 } }, needs)).toThrow(
+    "ipam.dataDir: 7 is not a string",
+  );
+  expect(decodeConf(schema, { ipam: { dataDir: "/x" } }, needs).ipam).toBeUndefined();
+});
+
+test("finds keys that nobody declared and guesses what was meant", () => {
+  expect(
+    unknownKeys(schema, { brdige: "x", ranges: [[{ subnet: "10.0.0.0/8", gatway: "1" }]], zzz: 1 }),
+  ).toEqual([
+    { path: "brdige", suggestion: "bridge" },
+    { path: "ranges[0][0].gatway", suggestion: "gateway" },
+    { path: "zzz" },
+  ]);
+});
+
+test("lists every problem", () => {
+  expect(confProblems(schema, { mtu: "x", bridge: 1 }).map((p) => p.path)).toEqual(["bridge", "mtu"]);
+});
+
+test("a __proto__ key is data like any other", () => {
+  const conf = decodeConf(
+    schema,
+    JSON.parse('{"__proto__":{"bridge":"evil"},"ipam":{"type":"h","__proto__":{"dataDir":"/e"}}}'),
+  );
+  expect(conf.bridge).toBe("cni0");
+  expect(conf.ipam?.dataDir).toBeUndefined();
+});

@@ -1,0 +1,83 @@
+import { parseCidr, parseIp } from "@tscni/addr";
+import * as v from "valibot";
+
+/*
+ * Building blocks of config schemas. A message completes the sentence that starts with the value:
+ * `bridge.mtu: "big"` + " is not a whole number".
+ */
+
+/** A whole number from `min` to `max`. */
+export const integer = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
+  v.pipe(
+    v.number(),
+    v.integer("is not a whole number"),
+    v.minValue(min, max === Number.MAX_SAFE_INTEGER ? `is below ${min}` : `is not between ${min} and ${max}`),
+    v.maxValue(max, `is not between ${min} and ${max}`),
+  );
+
+/** IPv4 or IPv6 text. "" counts as absent, as in the Go plugins. */
+export const ipAddress = () =>
+  v.pipe(
+    v.string(),
+    v.check((text) => text === "" || parseIp(text) !== undefined, "is not an IP address"),
+  );
+
+/** An address with prefix length. */
+export const cidr = () =>
+  v.pipe(
+    v.string(),
+    v.check((text) => parseCidr(text) !== undefined, "is not a CIDR address"),
+  );
+
+/** An Ethernet address, as text in any case with ":" or "-" between the bytes. "" counts as absent. */
+export const mac = () =>
+  v.pipe(
+    v.string(),
+    v.check((text) => text === "" || isMac(text), "is not a MAC address"),
+  );
+
+export const isMac = (text: string): boolean => /^[0-9a-f]{2}([:-][0-9a-f]{2}){5}$/i.test(text);
+
+/** `dns` of a network config, handed into results. https://www.cni.dev/docs/spec/#dns */
+export const dnsConf = () =>
+  v.object({
+    nameservers: v.optional(v.array(v.string())),
+    domain: v.optional(v.string()),
+    search: v.optional(v.array(v.string())),
+    options: v.optional(v.array(v.string())),
+  });
+
+/** A route as results and IPAM configs have it. */
+export const routeConf = () =>
+  v.object({
+    dst: cidr(),
+    gw: v.optional(ipAddress()),
+    mtu: v.optional(integer(0)),
+    advmss: v.optional(integer(0)),
+    priority: v.optional(integer(0)),
+    table: v.optional(integer(0)),
+    scope: v.optional(integer(0, 255)),
+  });
+
+/** The IPAM plugin's part: ours to read only as far as the name of the plugin that reads the rest. */
+export const ipamConf = () => v.looseObject({ type: v.optional(v.string(), "") });
+
+/** Keys of every plugin config, whoever adds them: the administrator, libcni or the runtime. */
+const commonKeys = {
+  cniVersion: v.optional(v.string()),
+  name: v.optional(v.string()),
+  type: v.optional(v.string()),
+  capabilities: v.optional(v.record(v.string(), v.unknown())),
+  args: v.optional(v.looseObject({})),
+  runtimeConfig: v.optional(v.looseObject({})),
+  prevResult: v.optional(v.unknown()),
+  ipam: v.optional(v.looseObject({})),
+  dns: v.optional(dnsConf()),
+  "cni.dev/valid-attachments": v.optional(v.unknown()),
+  "cni.dev/attachments": v.optional(v.unknown()),
+};
+
+/** Declares a plugin's config: its own keys, beside those that every plugin config may have. */
+export function confSchema<const Own extends v.ObjectEntries>(own: Own) {
+  return v.object({ ...commonKeys, ...own } as Omit<typeof commonKeys, keyof Own> & Own);
+}

@@ -1,0 +1,4 @@
+export * from "./decode.ts";
+export * from "./fields.ts";
+export * from "./fold.ts";
+export * from "./unknown.ts";
