@@ -46,7 +46,7 @@ test("names path, value and expectation: code 6 for a wrong type, 7 for a wrong 
     msg: 'ranges[0][0].subnet: "10.1.0.300/24" is not a CIDR address',
   });
   expect(failure({ ranges: [[{}]] })).toMatchObject({ code: 6, msg: "ranges[0][0].subnet: missing" });
-  expect(failure({ ipam: [] })).toMatchObject({ code: 6, msg: "ipam: [] is not an object" });
+  expect(failure({ ipam: [] })).toMatchObject({ code: 6, msg: 'ipam: "[]" is not an object' });
 });
 
 test("lenient decoding drops and reports what is wrong, except what is needed", () => {

@@ -27,6 +27,8 @@ export function foldKeys(shape: Shape, value: unknown): unknown {
   if (shape.type === "record" && shape.value && isObject(value)) {
     return Object.fromEntries(Object.entries(value).map(([k, item]) => [k, foldKeys(shape.value!, item)]));
   }
+  // valibot takes a list for an object; its text is neither, and shows in the message.
+  if (shape.entries && Array.isArray(value)) return JSON.stringify(value);
   if (!shape.entries || !isObject(value)) return value;
   const spelling = new Map(Object.keys(shape.entries).map((key) => [key.toLowerCase(), key]));
   const folded: [string, unknown][] = [];
