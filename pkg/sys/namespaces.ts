@@ -24,3 +24,11 @@ export function bindMount(from: string, to: string): void {
 export function unmount(path: string): void {
   checked("umount", path, () => libc.umount2(cPath(path), MNT_DETACH));
 }
+
+/** linux/nsfs.h */
+const NS_GET_NSTYPE = 0xb703;
+
+/** Whether the descriptor is a network namespace, rather than another kind or an ordinary file. */
+export function isNetworkNamespace(fd: number): boolean {
+  return libc.ioctl(fd, NS_GET_NSTYPE, null) === CLONE_NEWNET;
+}

@@ -1,0 +1,6 @@
+export * from "./call.ts";
+export * from "./io.ts";
+export * from "./plugin.ts";
+export * from "./request.ts";
+export * from "./run.ts";
+export * from "./undo.ts";
