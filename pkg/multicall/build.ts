@@ -1,0 +1,71 @@
+/**
+ * Builds the executable: `build.ts [--target NAME]...`. For this machine it leaves, at the root of the
+ * repository, dist/bin with `tscni`, a link to it for every plugin and `cnitool`, and dist/schema with the JSON
+ * Schemas of their configs; for another target dist/NAME/bin.
+ */
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { baseBinary, hostTarget, run, type Target, targets } from "./build/base.ts";
+import { entrySource, findPlugins, type PluginPackage } from "./build/entry.ts";
+import { writeSchemas } from "./build/schemas.ts";
+
+const here = import.meta.dirname;
+const root = join(here, "../..");
+
+/** What each flag is for is told in docs/decisions/0001-one-bun-executable.md. */
+const flags = [
+  "--compile",
+  "--bytecode",
+  "--minify",
+  "--no-compile-autoload-dotenv",
+  "--no-compile-autoload-bunfig",
+  "--no-compile-autoload-tsconfig",
+  "--no-compile-autoload-package-json",
+  "--reject-unresolved",
+];
+
+/** Compiles the entry for one target and puts it at `path`, whole or not at all. */
+function compile(entry: string, target: Target, path: string): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  const base = `--compile-executable-path=${baseBinary(root, target)}`;
+  run([process.execPath, "build", ...flags, base, entry, "--outfile", temporary], here);
+  renameSync(temporary, path);
+}
+
+/** Makes the folder hold the links and the executable, and nothing else. */
+function link(folder: string, names: readonly string[]): void {
+  for (const old of readdirSync(folder)) if (old !== "tscni") rmSync(join(folder, old), { recursive: true });
+  for (const name of names) symlinkSync("tscni", join(folder, name));
+}
+
+function buildFor(target: Target, entry: string, plugins: readonly PluginPackage[]): void {
+  const folder = join(root, "dist", target === hostTarget() ? "bin" : `${target}/bin`);
+  mkdirSync(folder, { recursive: true });
+  compile(entry, target, join(folder, "tscni"));
+  link(folder, [...plugins.map(({ name }) => name), "cnitool"]);
+}
+
+const { values } = parseArgs({ options: { target: { type: "string", multiple: true } } });
+const wanted = values.target ?? [hostTarget()];
+const unknown = wanted.find((name) => !Object.hasOwn(targets, name));
+if (unknown !== undefined) {
+  throw new Error(`--target ${unknown}: is not one of ${Object.keys(targets).join(", ")}`);
+}
+
+const plugins = findPlugins(root);
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+mkdirSync(join(here, "dist"), { recursive: true });
+const entry = join(here, "dist/entry.ts");
+writeFileSync(entry, entrySource(plugins, version));
+
+for (const target of wanted) buildFor(target as Target, entry, plugins);
+await writeSchemas(plugins, join(root, "dist/schema"));
