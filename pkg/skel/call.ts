@@ -22,7 +22,7 @@ export async function callPlugin(
       try {
         deliver(await plugin.add(call, undo));
       } catch (error) {
-        throw withCleanup(error, undo.run());
+        throw withCleanup(error, await undo.run());
       }
       return;
     }

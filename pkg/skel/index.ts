@@ -1,3 +1,4 @@
+export * from "./builtin.ts";
 export * from "./call.ts";
 export * from "./io.ts";
 export * from "./plugin.ts";

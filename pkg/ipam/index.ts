@@ -1,0 +1,3 @@
+export * from "./builtin.ts";
+export * from "./delegate.ts";
+export * from "./lease.ts";
