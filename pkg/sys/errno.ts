@@ -56,7 +56,7 @@ export const errnoNames: Readonly<Record<number, string>> = {
 
 /** A system call that failed: branch on `code` (the errno's name), never on the text. */
 export class SysError extends Error {
-  override readonly name = "SysError";
+  override readonly name: string = "SysError";
   readonly errno: number;
   readonly code: string;
   /** The call, such as "open". */

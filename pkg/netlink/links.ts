@@ -1,0 +1,200 @@
+import type { ValueOf } from "./codecs.ts";
+import { NetlinkError } from "./error.ts";
+import type { MessageOf, Requester } from "./message.ts";
+import type { Netlink } from "./netlink.ts";
+import type { AttributeValues } from "./table.ts";
+import type { kinds, slaveKinds } from "./tables/kinds.ts";
+import { linkFormat, linkPropFormat } from "./tables/link.ts";
+import type { flatEntries } from "./tables/link-flat.ts";
+
+// linux/netlink.h
+const NLM_F_EXCL = 0x200;
+const NLM_F_CREATE = 0x400;
+/** linux/if.h */
+export const IFF_UP = 1;
+export const IFF_PROMISC = 0x100;
+/** linux/rtnetlink.h: leave the counters out, most of a link's bytes. */
+const RTEXT_FILTER_SKIP_STATS = 8;
+const AF_UNSPEC = 0;
+const IFNAMSIZ = 16;
+
+export type LinkKind = keyof typeof kinds;
+export type KindData = { [K in LinkKind]?: ValueOf<(typeof kinds)[K]> | undefined };
+/** A bridge port's options. */
+export type PortOptions = ValueOf<typeof slaveKinds.bridge>;
+type FlatAttributes = AttributeValues<typeof flatEntries>;
+
+/** What can be set on a link, when it is made or later. */
+export interface LinkSettings extends FlatAttributes {
+  up?: boolean | undefined;
+  promisc?: boolean | undefined;
+  /** IN6_ADDR_GEN_MODE_*: 0 EUI-64, 1 none, 2 stable privacy. */
+  addrGenMode?: number | undefined;
+}
+
+/** A link to make: `{ name: "cni0", kind: "bridge", bridge: { vlanFiltering: true } }`. */
+export type NewLink = LinkSettings & { name: string; index?: number } & {
+    [K in LinkKind]: { kind: K } & { [P in K]?: KindData[P] };
+  }[LinkKind];
+
+/** A link as the kernel reports it. */
+export interface Link extends FlatAttributes, KindData {
+  index: number;
+  name: string;
+  /** ARPHRD_*: 1 Ethernet, 772 loopback. */
+  type: number;
+  /** IFF_* bits. */
+  flags: number;
+  up: boolean;
+  promisc: boolean;
+  /** IFLA_INFO_KIND; absent for loopback and hardware. */
+  kind?: string | undefined;
+  /** IFLA_INFO_SLAVE_KIND: what its master is. */
+  slaveKind?: string | undefined;
+  /** Its options as a bridge port. */
+  port?: PortOptions | undefined;
+  addrGenMode?: number | undefined;
+  altNames: string[];
+}
+
+/** How to find a link: by index, or by name or alternative name. */
+export type LinkKey = { index: number } | { name: string };
+
+/**
+ * Makes a link. Throws NetlinkError EEXIST when its name is taken. For a link that stays in the socket's own
+ * namespace (no netNsFd, netNsPid); returns it as it was made: with index, address and MTU, but not yet with
+ * what came after (master, flags).
+ */
+export function createLink(netlink: Netlink, link: NewLink): Link {
+  const { header, attributes } = creation(link);
+  const made = netlink.requestEcho(
+    linkFormat,
+    "NEW",
+    NLM_F_CREATE | NLM_F_EXCL,
+    header,
+    attributes,
+    link.name,
+  );
+  if (made !== undefined) return linkOf(made);
+  return linkOf(netlink.get(linkFormat, {}, byName(link.name), link.name));
+}
+
+/** Makes a link without asking for its index: in a batch, or in another namespace (netNsFd). */
+export function addLink(requests: Requester, link: NewLink): void {
+  const { header, attributes } = creation(link);
+  requests.request(linkFormat, "NEW", NLM_F_CREATE | NLM_F_EXCL, header, attributes, link.name);
+}
+
+function creation(link: NewLink) {
+  const { header, attributes } = settings(link);
+  header.index = link.index ?? 0;
+  attributes.linkInfo = { kind: link.kind, data: link };
+  return { header, attributes };
+}
+
+function settings(link: LinkSettings) {
+  const header = { index: 0, flags: 0, change: 0 };
+  if (link.up !== undefined) header.change |= IFF_UP;
+  if (link.up) header.flags |= IFF_UP;
+  if (link.promisc !== undefined) header.change |= IFF_PROMISC;
+  if (link.promisc) header.flags |= IFF_PROMISC;
+  const attributes: LinkAttributes = { ...link };
+  if (link.addrGenMode !== undefined) attributes.families = { inet6: { addrGenMode: link.addrGenMode } };
+  return { header, attributes };
+}
+
+type LinkAttributes = ValueOf<typeof linkFormat.attributes>;
+
+/** Changes a link that exists. Throws NetlinkError ENODEV when there is none. */
+export function setLink(requests: Requester, key: LinkKey, change: LinkSettings): void {
+  const { header, attributes } = settings(change);
+  if ("index" in key) header.index = key.index;
+  else {
+    if (change.name !== undefined) throw new TypeError("a link is renamed by its index");
+    Object.assign(attributes, byName(key.name));
+  }
+  requests.request(linkFormat, "NEW", 0, header, attributes, labelOf(key));
+}
+
+/** Sets options of a link as a bridge port. Throws NetlinkError. */
+export function setPort(requests: Requester, key: LinkKey, options: PortOptions): void {
+  const header = "index" in key ? { index: key.index } : {};
+  const attributes: LinkAttributes = "index" in key ? {} : byName(key.name);
+  attributes.linkInfo = { slaveKind: "bridge", slaveData: { bridge: options } };
+  requests.request(linkFormat, "NEW", 0, header, attributes, labelOf(key));
+}
+
+/** Deletes a link. Throws NetlinkError ENODEV when there is none. */
+export function deleteLink(requests: Requester, index: number): void {
+  requests.request(linkFormat, "DEL", 0, { index }, {}, `index ${index}`);
+}
+
+/** Deletes a link; returns whether there was one. */
+export function deleteLinkIfPresent(requests: Requester, name: string): boolean {
+  try {
+    requests.request(linkFormat, "DEL", 0, {}, byName(name), name);
+    return true;
+  } catch (error) {
+    if (error instanceof NetlinkError && error.code === "ENODEV") return false;
+    throw error;
+  }
+}
+
+/** Finds a link; undefined when there is none. */
+export function getLink(netlink: Netlink, key: LinkKey): Link | undefined {
+  const header = "index" in key ? { index: key.index } : {};
+  const attributes: LinkAttributes = "index" in key ? {} : byName(key.name);
+  attributes.extMask = RTEXT_FILTER_SKIP_STATS;
+  try {
+    return linkOf(netlink.get(linkFormat, header, attributes, labelOf(key)));
+  } catch (error) {
+    if (error instanceof NetlinkError && error.code === "ENODEV") return undefined;
+    throw error;
+  }
+}
+
+/** All links, or those of one master or one kind. */
+export function listLinks(netlink: Netlink, filter: { master?: number; kind?: string } = {}): Link[] {
+  const { master, kind } = filter;
+  const attributes: LinkAttributes = { master, extMask: RTEXT_FILTER_SKIP_STATS };
+  if (kind !== undefined) attributes.linkInfo = { kind };
+  return netlink
+    .dump(linkFormat, { family: AF_UNSPEC }, attributes, "links")
+    .map(linkOf)
+    .filter((link) => (master ?? link.master) === link.master && (kind ?? link.kind) === link.kind);
+}
+
+/** Adds an alternative name (IFLA_ALT_IFNAME, at most 127 bytes). Throws NetlinkError EEXIST when it is taken. */
+export function addAltName(requests: Requester, index: number, name: string): void {
+  requests.request(linkPropFormat, "NEW", NLM_F_CREATE | NLM_F_EXCL, { index }, altNames(name), name);
+}
+
+export function deleteAltName(requests: Requester, index: number, name: string): void {
+  requests.request(linkPropFormat, "DEL", 0, { index }, altNames(name), name);
+}
+
+const altNames = (name: string): LinkAttributes => ({ properties: { altNames: [name] } });
+
+/** IFLA_IFNAME finds alternative names, too, but takes no more than 15 bytes. */
+const byName = (name: string): LinkAttributes => (name.length < IFNAMSIZ ? { name } : { altName: name });
+
+const labelOf = (key: LinkKey): string => ("index" in key ? `index ${key.index}` : key.name);
+
+function linkOf({ header, attributes }: MessageOf<typeof linkFormat>): Link {
+  const { linkInfo, families, properties, ...flat } = attributes;
+  return {
+    ...flat,
+    ...linkInfo?.data,
+    name: flat.name ?? "",
+    index: header.index,
+    type: header.type,
+    flags: header.flags,
+    up: (header.flags & IFF_UP) !== 0,
+    promisc: (header.flags & IFF_PROMISC) !== 0,
+    kind: linkInfo?.kind,
+    slaveKind: linkInfo?.slaveKind,
+    port: linkInfo?.slaveData?.bridge,
+    addrGenMode: families?.inet6?.addrGenMode,
+    altNames: properties?.altNames ?? [],
+  };
+}
