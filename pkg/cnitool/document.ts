@@ -1,0 +1,165 @@
+/** A place in a text, both counted from 1; the column in UTF-16 units. */
+export interface Place {
+  line: number;
+  column: number;
+}
+
+/** Text that is not JSON, with the place where that shows. */
+export class SyntaxProblem extends Error {
+  readonly place: Place;
+  constructor(message: string, place: Place) {
+    super(message);
+    this.place = place;
+  }
+}
+
+/** A key that stands twice in one object, also when only its case differs: the last one wins. */
+export interface Repeated {
+  path: string;
+  key: string;
+  place: Place;
+}
+
+/** A JSON text with the place of every value, by its path (`plugins[0].ipam.subnet`). */
+export interface Document {
+  value: unknown;
+  repeated: Repeated[];
+  /** Where the value of this path stands, or else the nearest object around it. */
+  placeOf(path: string): Place;
+}
+
+const maxDepth = 200;
+
+/** The path of a key or an index below another path. */
+export function pathOf(parent: string, key: string | number): string {
+  if (typeof key === "number") return `${parent}[${key}]`;
+  return parent === "" ? key : `${parent}.${key}`;
+}
+
+/**
+ * Parses JSON as JSON.parse does, and remembers where everything stands. Its own parser, because the
+ * messages of JSON.parse differ between engines and none tells the line. Throws SyntaxProblem.
+ */
+export function parseDocument(text: string): Document {
+  const parser = new Parser(text);
+  const value = parser.document();
+  const places = parser.places;
+  return {
+    value,
+    repeated: parser.repeated,
+    placeOf(path) {
+      for (let p = path; p !== ""; p = parentOf(p)) {
+        const at = places.get(p);
+        if (at !== undefined) return placeAt(text, at);
+      }
+      return placeAt(text, places.get("") ?? 0);
+    },
+  };
+}
+
+function parentOf(path: string): string {
+  const cut = Math.max(path.lastIndexOf("["), path.lastIndexOf("."));
+  return cut < 0 ? "" : path.slice(0, cut);
+}
+
+function placeAt(text: string, offset: number): Place {
+  const before = text.slice(0, offset);
+  const line = before.split("\n").length;
+  return { line, column: offset - before.lastIndexOf("\n") };
+}
+
+class Parser {
+  readonly places = new Map<string, number>();
+  readonly repeated: Repeated[] = [];
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  document(): unknown {
+    const value = this.#value("", 0);
+    this.#space();
+    if (this.#at < this.#text.length) this.#fail("expected nothing more after the closing bracket");
+    return value;
+  }
+
+  #value(path: string, depth: number): unknown {
+    this.#space();
+    if (depth > maxDepth) this.#fail(`more than ${maxDepth} levels deep`);
+    if (!this.places.has(path)) this.places.set(path, this.#at);
+    const next = this.#text[this.#at];
+    if (next === "{") return this.#object(path, depth);
+    if (next === "[") return this.#list(path, depth);
+    if (next === '"') return this.#string();
+    const word = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
+    const match = this.#match(word);
+    if (match === undefined) return this.#fail("expected a value");
+    return JSON.parse(match);
+  }
+
+  #object(path: string, depth: number): Record<string, unknown> {
+    const object: Record<string, unknown> = {};
+    const seen = new Map<string, string>();
+    this.#at++;
+    if (this.#takes("}")) return object;
+    do {
+      this.#space();
+      const at = this.#at;
+      if (this.#text[at] !== '"') this.#fail("expected a key in double quotes");
+      const key = this.#string();
+      const child = pathOf(path, key);
+      if (seen.has(key.toLowerCase()))
+        this.repeated.push({ path: child, key, place: placeAt(this.#text, at) });
+      seen.set(key.toLowerCase(), key);
+      this.places.set(child, at);
+      if (!this.#takes(":")) this.#fail(`expected ":" after the key ${JSON.stringify(key)}`);
+      const value = this.#value(child, depth + 1);
+      // Not by assignment, which for "__proto__" would set the prototype instead of a key.
+      Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+    } while (this.#takes(","));
+    if (!this.#takes("}")) this.#fail('expected "," or "}"');
+    return object;
+  }
+
+  #list(path: string, depth: number): unknown[] {
+    const list: unknown[] = [];
+    this.#at++;
+    if (this.#takes("]")) return list;
+    do list.push(this.#value(pathOf(path, list.length), depth + 1));
+    while (this.#takes(","));
+    if (!this.#takes("]")) this.#fail('expected "," or "]"');
+    return list;
+  }
+
+  #string(): string {
+    const match = this.#match(/"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y);
+    if (match === undefined) return this.#fail("a string that does not end, or with a bad escape");
+    return JSON.parse(match) as string;
+  }
+
+  #match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const match = pattern.exec(this.#text)?.[0];
+    this.#at += match?.length ?? 0;
+    return match;
+  }
+
+  #takes(char: string): boolean {
+    this.#space();
+    if (this.#text[this.#at] !== char) return false;
+    this.#at++;
+    return true;
+  }
+
+  #space(): void {
+    this.#match(/[ \t\r\n]*/y);
+  }
+
+  #fail(expected: string): never {
+    const found = this.#text[this.#at];
+    const seen = found === undefined ? "the end of the file" : JSON.stringify(found);
+    throw new SyntaxProblem(`${expected}, found ${seen}`, placeAt(this.#text, this.#at));
+  }
+}

@@ -1,0 +1,61 @@
+import { type Document, parseDocument, SyntaxProblem } from "../document.ts";
+import type { Finding } from "../io.ts";
+
+/** Something wrong in a config: where, and what was expected. */
+export interface Problem extends Finding {
+  file: string;
+  /** Absent when there is no place in the file to point at. */
+  line?: number;
+  column?: number;
+}
+
+/** One config file as it was read, and what was found in it so far. */
+export class ConfFile {
+  readonly file: string;
+  readonly problems: Problem[] = [];
+  /** Undefined when the file is not JSON; its problem is noted then. */
+  readonly document: Document | undefined;
+
+  constructor(file: string, text: string) {
+    this.file = file;
+    try {
+      this.document = parseDocument(text);
+    } catch (error) {
+      if (!(error instanceof SyntaxProblem)) throw error;
+      const { place, message } = error;
+      this.problems.push({ file, path: "", level: "error", message: `not JSON: ${message}`, ...place });
+    }
+    for (const { path, place } of this.document?.repeated ?? [])
+      this.problems.push({
+        file,
+        path,
+        level: "warning",
+        message: "stands here again; the last one counts",
+        ...place,
+      });
+  }
+
+  /** Adds findings, once each; their paths count from `base`. */
+  add(findings: readonly Finding[], base = ""): void {
+    for (const { path, message, level } of findings) {
+      const full = join(base, path);
+      if (this.problems.some((p) => p.path === full && p.message === message)) continue;
+      this.problems.push({ file: this.file, path: full, message, level, ...this.document?.placeOf(full) });
+    }
+  }
+}
+
+const join = (base: string, path: string): string =>
+  base === "" || path === "" ? base + path : path.startsWith("[") ? base + path : `${base}.${path}`;
+
+export const error = (path: string, message: string): Finding => ({ path, message, level: "error" });
+export const warning = (path: string, message: string): Finding => ({ path, message, level: "warning" });
+
+/** A value in a message: as JSON, cut when long. */
+export function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

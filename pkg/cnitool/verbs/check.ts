@@ -1,0 +1,14 @@
+import { type Context, callOptions, libcniOf } from "../context.ts";
+import { jsonText } from "../json.ts";
+import { attachmentOf } from "../runtime.ts";
+
+/** CHECK; silent when all is well. */
+export async function run(context: Context): Promise<number> {
+  const { list, rt } = await attachmentOf(context);
+  await (await libcniOf(context)).checkNetworkList(list, rt, callOptions(context));
+  if (context.json) {
+    const { containerId, ifName, netns } = rt;
+    context.io.stdout(jsonText({ network: list.name, containerId, ifName, netns, ok: true }));
+  }
+  return 0;
+}
