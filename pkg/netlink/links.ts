@@ -1,5 +1,7 @@
 import type { ValueOf } from "./codecs.ts";
 import { NetlinkError } from "./error.ts";
+import { AF_UNSPEC } from "./families.ts";
+import { NLM_F_CREATE, NLM_F_EXCL } from "./flags.ts";
 import type { MessageOf, Requester } from "./message.ts";
 import type { Netlink } from "./netlink.ts";
 import type { AttributeValues } from "./table.ts";
@@ -7,15 +9,11 @@ import type { kinds, slaveKinds } from "./tables/kinds.ts";
 import { linkFormat, linkPropFormat } from "./tables/link.ts";
 import type { flatEntries } from "./tables/link-flat.ts";
 
-// linux/netlink.h
-const NLM_F_EXCL = 0x200;
-const NLM_F_CREATE = 0x400;
 /** linux/if.h */
 export const IFF_UP = 1;
 export const IFF_PROMISC = 0x100;
 /** linux/rtnetlink.h: leave the counters out, most of a link's bytes. */
 const RTEXT_FILTER_SKIP_STATS = 8;
-const AF_UNSPEC = 0;
 const IFNAMSIZ = 16;
 
 export type LinkKind = keyof typeof kinds;

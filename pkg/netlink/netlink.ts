@@ -267,7 +267,7 @@ export class Netlink implements Requester {
     attributes: AttributeValues<E>,
   ): void {
     const start = outgoing.skip(HEADER);
-    format.header.put(outgoing, header);
+    format.header.putPart(outgoing, header);
     outgoing.align();
     format.attributes.put(outgoing, attributes);
     // struct nlmsghdr: length 4, type 2, flags 2, sequence 4, port 4

@@ -20,7 +20,7 @@ interface Pad extends Fixed<never> {
 /** Unused bytes in a struct. */
 export const pad = (size: number): Pad => ({ size, padding: true, put: () => {}, get: () => 0 as never });
 
-/** A C struct: encode, decode and type from one table. Fields left out are written as zero. */
+/** A C struct: encode, decode and type from one table. */
 export class Struct<F extends Fields> implements Codec<FieldValues<F>> {
   readonly size: number;
   readonly #fields: F;
@@ -32,7 +32,12 @@ export class Struct<F extends Fields> implements Codec<FieldValues<F>> {
     this.size = size;
   }
 
-  put(wire: Wire, values: FieldValues<F> | Partial<FieldValues<F>>): void {
+  put(wire: Wire, values: FieldValues<F>): void {
+    this.putPart(wire, values as Partial<FieldValues<F>>);
+  }
+
+  /** Fields left out are written as zero. */
+  putPart(wire: Wire, values: Partial<FieldValues<F>>): void {
     for (const name in this.#fields) {
       const codec = this.#fields[name]!;
       const value = (values as Record<string, unknown>)[name];
@@ -156,13 +161,47 @@ export function headed<F extends Fields, E extends Entries>(
 ): Codec<Partial<FieldValues<F>> & AttributeValues<E>> {
   return {
     put(wire, value) {
-      header.put(wire, value);
+      header.putPart(wire, value);
       wire.align();
       attributes.put(wire, value);
     },
     get(wire, from, to) {
       const behind = from + ((header.size + 3) & ~3);
       return { ...header.get(wire, from, to), ...attributes.get(wire, behind, to) };
+    },
+  };
+}
+
+/**
+ * A list of structs with attributes behind each, led by the length of both in a u16 (RTA_MULTIPATH of struct
+ * rtnexthop). Each element is one flat object.
+ */
+export function counted<F extends Fields, E extends Entries>(
+  header: Struct<F>,
+  attributes: Attributes<E>,
+): Codec<(Partial<FieldValues<F>> & AttributeValues<E>)[]> {
+  const behind = 2 + header.size;
+  return {
+    put(wire, values) {
+      for (const value of values) {
+        const start = wire.skip(2);
+        header.putPart(wire, value);
+        attributes.put(wire, value);
+        wire.view.setUint16(start, wire.at - start, true);
+      }
+    },
+    get(wire, from, to) {
+      const out = [];
+      for (let at = from; at + behind <= to; ) {
+        const length = wire.view.getUint16(at, true);
+        if (length < behind || at + length > to) throw new RangeError(`list element of ${length} bytes`);
+        out.push({
+          ...header.get(wire, at + 2, at + behind),
+          ...attributes.get(wire, at + behind, at + length),
+        });
+        at += (length + 3) & ~3;
+      }
+      return out;
     },
   };
 }

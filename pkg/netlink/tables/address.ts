@@ -11,7 +11,7 @@ export const addressFormat = format(
   20,
   new Struct({ family: u8, prefix: u8, flags: u8, scope: u8, index: u32 }),
   new Attributes({
-    /** The peer's address on a point-to-point link, else the same as `local`. IPv6 has only this. */
+    /** The other side's address on a point-to-point link, else the same as `local`. IPv6 often has only this. */
     address: [1, ip],
     local: [2, ip],
     label: [3, cString],
