@@ -68,6 +68,13 @@ function placeAt(text: string, offset: number): Place {
   return { line, column: offset - before.lastIndexOf("\n") };
 }
 
+/** Whether an odd number of backslashes stands before the quote. */
+function isEscaped(text: string, quote: number): boolean {
+  let first = quote;
+  while (text[first - 1] === "\\") first--;
+  return (quote - first) % 2 === 1;
+}
+
 class Parser {
   readonly places = new Map<string, number>();
   readonly repeated: Repeated[] = [];
@@ -134,9 +141,18 @@ class Parser {
   }
 
   #string(): string {
-    const match = this.#match(/"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y);
-    if (match === undefined) return this.#fail("a string that does not end, or with a bad escape");
-    return JSON.parse(match) as string;
+    const start = this.#at;
+    let end = start;
+    do end = this.#text.indexOf('"', end + 1);
+    while (end > 0 && isEscaped(this.#text, end));
+    if (end < 0) return this.#fail("a string without an end");
+    try {
+      const value = JSON.parse(this.#text.slice(start, end + 1)) as string;
+      this.#at = end + 1;
+      return value;
+    } catch {
+      return this.#fail("a string with a bad escape or a line break");
+    }
   }
 
   #match(pattern: RegExp): string | undefined {

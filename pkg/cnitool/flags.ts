@@ -89,7 +89,6 @@ function parseShort(word: string, rest: string[], flags: readonly Flag[], parsed
     const letter = letters[0]!;
     const flag = flags.find((f) => f.short === letter);
     if (flag === undefined) throw new UsageError(`unknown shorthand flag: '${letter}' in -${letters}`);
-    const after = letters.slice(1);
     letters = letters.slice(1);
     if (!flag.value && !letters.startsWith("=")) {
       parsed.add(flag, "true");

@@ -78,7 +78,7 @@ async function unknownCommand(typed: string, io: Io): Promise<number> {
   const meant = [
     ...commands.filter((c) => c.alsoTyped?.includes(typed.toLowerCase())).map((c) => c.name),
     ...names.filter((name) => name.startsWith(typed.toLowerCase())),
-    nearest(typed, names),
+    typed.length > 1 ? nearest(typed, names) : undefined,
   ];
   const unique = [...new Set(meant.filter((name) => name !== undefined))];
   const hint = unique.length === 0 ? "" : `\nDid you mean this?\n${unique.map((n) => `\t${n}\n`).join("")}`;
