@@ -22,7 +22,11 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
  */
 export function foldKeys(shape: Shape, value: unknown): unknown {
   if (shape.wrapped) return foldKeys(shape.wrapped, value);
-  if (shape.options) return shape.options.reduce((folded, option) => foldKeys(option, folded), value);
+  if (shape.options) {
+    // Of the alternatives, those of the value's kind: a list is not an object's wrong value here.
+    const fitting = shape.options.filter((option) => !(option.entries && Array.isArray(value)));
+    return fitting.reduce((folded, option) => foldKeys(option, folded), value);
+  }
   if (shape.item && Array.isArray(value)) return value.map((item) => foldKeys(shape.item!, item));
   if (shape.type === "record" && shape.value && isObject(value)) {
     return Object.fromEntries(Object.entries(value).map(([k, item]) => [k, foldKeys(shape.value!, item)]));
