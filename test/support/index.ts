@@ -1,0 +1,6 @@
+export * from "./command.ts";
+export * from "./go.ts";
+export * from "./host-state.ts";
+export * from "./namespace.ts";
+export * from "./paths.ts";
+export * from "./plugin.ts";
