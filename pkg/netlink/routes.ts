@@ -1,4 +1,4 @@
-import { type Cidr, cidrText, type Ip } from "@tscni/addr";
+import { type Cidr, cidrText, type Ip, ipText } from "@tscni/addr";
 import type { ValueOf } from "./codecs.ts";
 import { NetlinkError } from "./error.ts";
 import { type Family, numberOf } from "./families.ts";
@@ -56,9 +56,9 @@ export type RouteMode = keyof typeof modes;
 const modes = {
   /** Fails with EEXIST when there is a route to the destination with this table and priority. */
   add: NLM_F_CREATE | NLM_F_EXCL,
-  /** Behind those there are; IPv6 makes one route of several next hops of them. */
+  /** Behind those that are there. */
   append: NLM_F_CREATE | NLM_F_APPEND,
-  /** In front of those there are; still EEXIST for the very same route. */
+  /** In front of those that are there. */
   prepend: NLM_F_CREATE,
   replace: NLM_F_CREATE | NLM_F_REPLACE,
 } as const;
@@ -121,7 +121,7 @@ const gatewayOf = ({ gateway }: NextHop, family: Family) =>
 
 const labelOf = ({ destination, gateway, table }: Route): string =>
   cidrText(destination) +
-  (gateway === undefined ? "" : ` via ${cidrText({ ip: gateway, prefix: 0 }).slice(0, -2)}`) +
+  (gateway === undefined ? "" : ` via ${ipText(gateway)}`) +
   (table === undefined || table === RT_TABLE_MAIN ? "" : ` table ${table}`);
 
 export interface RouteFilter {

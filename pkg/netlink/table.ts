@@ -33,7 +33,7 @@ export class Struct<F extends Fields> implements Codec<FieldValues<F>> {
   }
 
   put(wire: Wire, values: FieldValues<F>): void {
-    this.putPart(wire, values as Partial<FieldValues<F>>);
+    this.putPart(wire, values as Record<string, unknown> as Partial<FieldValues<F>>);
   }
 
   /** Fields left out are written as zero. */
