@@ -1,3 +1,4 @@
+export * from "./args.ts";
 export * from "./decode.ts";
 export * from "./fields.ts";
 export * from "./fold.ts";

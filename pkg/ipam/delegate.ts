@@ -49,8 +49,9 @@ function isThisExecutable(file: string | undefined): boolean {
 async function runForeign(type: string, command: string, call: DelegateCall): Promise<Result | undefined> {
   // Loaded only here: what starts processes costs more than most plugins take.
   const { findPlugin, invokePlugin } = require("@tscni/invoke") as typeof import("@tscni/invoke");
-  const { containerId, netns, ifName, args, path } = call;
-  const file = findPlugin(type, path.split(":"));
+  const { containerId, netns, ifName, args } = call;
+  const path = call.path.split(":");
+  const file = findPlugin(type, path);
   const stdout = await invokePlugin(file, { command, containerId, netns, ifName, args, path }, call.stdin);
   return command === "ADD" ? decodeResult(JSON.parse(stdout || "null"), call.cniVersion) : undefined;
 }

@@ -37,6 +37,10 @@ export class Namespace {
   close(): void {
     close(this.fd);
   }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
 }
 
 /** Opens the namespace at a path. Throws code 8 when there is none or it is something else. */

@@ -1,0 +1,69 @@
+import { cidrText, ipText, networkOf } from "@tscni/addr";
+import { getLink, type Link, listAddresses, listRoutes, type Netlink, type Route } from "@tscni/netlink";
+import { CniError, ErrorCode, type Interface, type Result } from "@tscni/types";
+import { cidrOf, routeOf } from "./configure.linux.ts";
+
+/** What CHECK found to be otherwise than ADD left it. */
+export const mismatch = (msg: string): CniError => new CniError(ErrorCode.Internal, msg);
+
+/** The result of the ADD that CHECK looks after. Throws code 7 when the runtime did not pass it. */
+export function requirePrevResult(prevResult: Result | undefined): Result {
+  if (prevResult === undefined)
+    throw new CniError(ErrorCode.InvalidNetworkConfig, "Required prevResult missing");
+  return prevResult;
+}
+
+/** The container's interface in a result: by name and sandbox. Throws when the result has none. */
+export function containerInterfaceOf(result: Result, ifName: string, netns: string): Interface {
+  const found = result.interfaces.find((i) => i.name === ifName && i.sandbox === netns);
+  if (found === undefined) throw mismatch(`prevResult has no interface "${ifName}" in sandbox "${netns}"`);
+  return found;
+}
+
+/** Finds a link of the result on the kernel and compares what the result says of it. Throws on a difference. */
+export function verifyLink(netlink: Netlink, expected: Interface, kind: string): Link {
+  const link = getLink(netlink, { name: expected.name });
+  if (link === undefined) throw mismatch(`interface ${expected.name} is missing`);
+  if (link.kind !== kind)
+    throw mismatch(`interface ${expected.name} is of kind ${link.kind ?? "none"}, not ${kind}`);
+  if (expected.mac !== undefined && expected.mac.toLowerCase() !== link.address)
+    throw mismatch(`interface ${expected.name} has MAC address ${link.address}, not ${expected.mac}`);
+  return link;
+}
+
+/** Throws unless the link has every address that the result gives to interface number `position`. */
+export function verifyAddresses(netlink: Netlink, link: Link, result: Result, position: number): void {
+  const present = new Set(listAddresses(netlink, { index: link.index }).map((a) => cidrText(a.cidr)));
+  for (const ip of result.ips.filter((ip) => ip.interface === position)) {
+    const address = cidrText(cidrOf(ip.address));
+    if (!present.has(address)) throw mismatch(`interface ${link.name} lacks the address ${address}`);
+  }
+}
+
+/** Throws unless the kernel has a route to each address's subnet and every route of the result. */
+export function verifyRoutes(netlink: Netlink, link: Link, result: Result, position: number): void {
+  const present = listRoutes(netlink, { index: link.index });
+  for (const ip of result.ips.filter((ip) => ip.interface === position)) {
+    const subnet = cidrText(networkOf(cidrOf(ip.address)));
+    if (!present.some((route) => cidrText(route.destination) === subnet))
+      throw mismatch(`interface ${link.name} has no route to ${subnet}`);
+  }
+  for (const route of result.routes) {
+    const wanted = routeOf(route, result);
+    if (!present.some((r) => matches(r, wanted)))
+      throw mismatch(
+        `the route to ${route.dst}${wanted.gateway ? ` via ${ipText(wanted.gateway)}` : ""} is missing from ${link.name}`,
+      );
+  }
+}
+
+/** A default route counts whatever its gateway: a later plugin may have replaced it. */
+function matches(route: Route, wanted: Route): boolean {
+  if (cidrText(route.destination) !== cidrText(wanted.destination)) return false;
+  if (wanted.table !== undefined && route.table !== wanted.table) return false;
+  const { gateway } = wanted;
+  if (wanted.destination.prefix === 0 || gateway === undefined) return true;
+  return [route, ...(route.nextHops ?? [])].some(
+    (hop) => hop.gateway && ipText(hop.gateway) === ipText(gateway),
+  );
+}

@@ -1,0 +1,63 @@
+import { mismatch, writeSysctlIfPresent } from "@tscni/ip";
+import { createLink, getLink, type Link, type Netlink, NetlinkError, setLink } from "@tscni/netlink";
+import { CniError, ErrorCode, type Result } from "@tscni/types";
+import type { BridgeConf } from "./conf.ts";
+
+/**
+ * The network's bridge, made if there is none, and up. Any number of processes may do this at once: one makes
+ * it, the others find it. Throws when the name belongs to another kind of link.
+ */
+export function ensureBridge(host: Netlink, conf: BridgeConf): Link {
+  const bridge = getLink(host, { name: conf.bridge }) ?? createOrFindBridge(host, conf);
+  if (bridge.kind !== "bridge")
+    throw new CniError(ErrorCode.Internal, `"${conf.bridge}" already exists but is not a bridge`, {
+      details: `it is of kind ${bridge.kind ?? "none"}; choose another name in the key "bridge"`,
+    });
+  const promisc = conf.promiscMode && !bridge.promisc;
+  if (!bridge.up || promisc)
+    setLink(host, { index: bridge.index }, { up: true, ...(promisc ? { promisc } : {}) });
+  writeSysctlIfPresent(`net/ipv6/conf/${conf.bridge}/accept_ra`, "0");
+  return bridge;
+}
+
+function createOrFindBridge(host: Netlink, conf: BridgeConf): Link {
+  try {
+    return createLink(host, {
+      kind: "bridge",
+      name: conf.bridge,
+      // Given an address, the bridge keeps it whichever ports come and go.
+      address: randomMac(),
+      ...(conf.mtu > 0 ? { mtu: conf.mtu } : {}),
+      bridge: usesVlans(conf) ? { vlanFiltering: true } : {},
+    });
+  } catch (error) {
+    const found =
+      error instanceof NetlinkError && error.code === "EEXIST"
+        ? getLink(host, { name: conf.bridge })
+        : undefined;
+    if (found === undefined) throw error;
+    return found;
+  }
+}
+
+export const usesVlans = (conf: BridgeConf): boolean => conf.vlan > 0 || conf.vlanTrunk.length > 0;
+
+/** A random address that is unicast and locally administered (IEEE 802). */
+function randomMac(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(6));
+  bytes[0] = (bytes[0]! & 0xfc) | 2;
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(":");
+}
+
+/** CHECK's part: the bridge of the result is there, a bridge, and has the address and mode that ADD left. */
+export function verifyBridge(host: Netlink, conf: BridgeConf, result: Result): Link {
+  const expected = result.interfaces.find((i) => i.name === conf.bridge && !i.sandbox);
+  if (expected === undefined) throw mismatch(`prevResult has no interface "${conf.bridge}" on the host`);
+  const bridge = getLink(host, { name: conf.bridge });
+  if (bridge === undefined) throw mismatch(`bridge ${conf.bridge} is missing`);
+  if (bridge.kind !== "bridge") throw mismatch(`interface ${conf.bridge} is not a bridge`);
+  if (expected.mac !== undefined && expected.mac.toLowerCase() !== bridge.address)
+    throw mismatch(`bridge ${conf.bridge} has MAC address ${bridge.address}, not ${expected.mac}`);
+  if (conf.promiscMode && !bridge.promisc) throw mismatch(`bridge ${conf.bridge} is not in promiscuous mode`);
+  return bridge;
+}

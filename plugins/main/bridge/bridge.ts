@@ -1,0 +1,152 @@
+import { isMac, parseCniArgs } from "@tscni/conf";
+import {
+  announceAddresses,
+  cidrOf,
+  configureInterface,
+  containerInterfaceOf,
+  createVeth,
+  deleteAttachmentLink,
+  gcAttachmentLinks,
+  interfaceOf,
+  prepareInterface,
+  requirePrevResult,
+  type Veth,
+  verifyAddresses,
+  verifyLink,
+  verifyRoutes,
+  waitUntilUp,
+  writeSysctlIfPresent,
+} from "@tscni/ip";
+import { addLease, checkLease, gcLeases, hasIpam, ipamStatus, releaseLease } from "@tscni/ipam";
+import { getLink, type Link, openRoute, setLink } from "@tscni/netlink";
+import { openNamespace } from "@tscni/ns";
+import { attemptAll, type Call, definePlugin } from "@tscni/skel";
+import { CniError, type Dns, ErrorCode, emptyResult, type Result } from "@tscni/types";
+import { ensureBridge, verifyBridge } from "./bridge.linux.ts";
+import { BridgeConf } from "./conf.ts";
+import { ensureGateways, withGateways } from "./gateway.linux.ts";
+import { joinPort, verifyPort } from "./port.linux.ts";
+
+type BridgeCall = Call<BridgeConf>;
+
+/** A Linux bridge on the host, and for each container a veth pair whose host end is one of its ports. */
+export default definePlugin({
+  name: "bridge",
+  about: "connects containers to a Linux bridge",
+  conf: BridgeConf,
+
+  async add(call, undo) {
+    const mac = macOf(call);
+    using sandbox = openNamespace(call.netns);
+    using host = openRoute();
+    const bridge = ensureBridge(host, call.conf);
+
+    using container = sandbox.enter(openRoute);
+    const veth = createVeth(host, sandbox, container, call, {
+      mtu: call.conf.mtu,
+      mac,
+      master: bridge.index,
+    });
+    undo.defer(() => deleteAttachmentLink(host, call, call.netns));
+    joinPort(host, veth.host.index, call.conf);
+
+    const lease = await addLease(call, undo);
+    const result = resultOf(call, bridge, veth, lease && withGateways(lease, call.conf));
+    if (lease) {
+      sandbox.enter(() => prepareContainer(call, result));
+      const onVlan = ensureGateways(host, bridge, result, call.conf);
+      if (onVlan) result.interfaces.push(interfaceOf(onVlan));
+      configureInterface(container, veth.container.index, result, { detectDuplicates: call.conf.enabledad });
+    } else if (!call.conf.disableContainerInterface) {
+      setLink(container, { index: veth.container.index }, { up: true });
+    }
+    if (!call.conf.disableContainerInterface) waitUntilUp(host, veth.host.index);
+    if (lease) sandbox.enter(() => announce(veth, result));
+
+    // The bridge takes its first port's address unless it was given one.
+    result.interfaces[0] = interfaceOf(getLink(host, { index: bridge.index }) ?? bridge);
+    return result;
+  },
+
+  async del(call) {
+    using host = openRoute();
+    await attemptAll(
+      () => deleteAttachmentLink(host, call, call.netns),
+      () => releaseLease(call),
+    );
+  },
+
+  async check(call) {
+    await checkLease(call);
+    const result = requirePrevResult(call.prevResult);
+    const expected = containerInterfaceOf(result, call.ifName, call.netns);
+    const position = result.interfaces.indexOf(expected);
+    using host = openRoute();
+    using sandbox = openNamespace(call.netns);
+    using container = sandbox.enter(openRoute);
+
+    const bridge = verifyBridge(host, call.conf, result);
+    const link = verifyLink(container, expected, "veth");
+    verifyPort(host, bridge, result, link);
+    if (!hasIpam(call)) return;
+    verifyAddresses(container, link, result, position);
+    verifyRoutes(container, link, result, position);
+  },
+
+  async status(call) {
+    await ipamStatus(call);
+  },
+
+  async gc(call) {
+    if (call.validAttachments === undefined) return;
+    using host = openRoute();
+    const bridge = getLink(host, { name: call.conf.bridge });
+    await attemptAll(
+      () =>
+        gcAttachmentLinks(host, call, (link) => link.master !== undefined && link.master === bridge?.index),
+      () => gcLeases(call),
+    );
+  },
+});
+
+/** MAC address for the container's end: CNI_ARGS, then args.cni.mac, then the mac capability; the last given wins. */
+function macOf({ args, conf }: BridgeCall): string | undefined {
+  const { MAC } = parseCniArgs(args, ["MAC"]);
+  if (MAC && !isMac(MAC))
+    throw new CniError(ErrorCode.InvalidEnvironmentVariables, `CNI_ARGS: MAC: "${MAC}" is not a MAC address`);
+  const chosen = conf.runtimeConfig?.mac || conf.args?.cni?.mac || MAC;
+  return chosen?.toLowerCase().replaceAll("-", ":");
+}
+
+/** The sysctls of the container's interface, while it is still down. */
+function prepareContainer({ conf, ifName }: BridgeCall, result: Result): void {
+  const dad = conf.enabledad ? "1" : "0";
+  writeSysctlIfPresent(`net/ipv6/conf/${ifName}/enhanced_dad`, dad);
+  writeSysctlIfPresent(`net/ipv6/conf/${ifName}/accept_dad`, dad);
+  writeSysctlIfPresent(`net/ipv4/conf/${ifName}/arp_notify`, "1");
+  prepareInterface(ifName, result);
+}
+
+function announce({ container }: Veth, result: Result): void {
+  if (container.address)
+    announceAddresses(
+      container.index,
+      container.address,
+      result.ips.map(({ address }) => cidrOf(address).ip),
+    );
+}
+
+/** The interfaces: bridge, host end, container end, and the VLAN's gateway if there is one. */
+function resultOf(call: BridgeCall, bridge: Link, veth: Veth, lease: Result | undefined): Result {
+  const base = lease ?? emptyResult();
+  return {
+    ...base,
+    interfaces: [
+      interfaceOf(bridge),
+      interfaceOf(veth.host),
+      { ...interfaceOf(veth.container), sandbox: call.netns },
+    ],
+    ips: base.ips.map((ip) => ({ ...ip, interface: 2 })),
+    dns: Object.keys(call.conf.dns ?? {}).length > 0 ? (call.conf.dns as Dns) : base.dns,
+  };
+}

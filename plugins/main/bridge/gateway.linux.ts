@@ -1,0 +1,113 @@
+import {
+  type Cidr,
+  cidrsOverlap,
+  cidrText,
+  defaultCidr,
+  ipEquals,
+  ipPlus,
+  ipText,
+  networkOf,
+  parseIp,
+} from "@tscni/addr";
+import { cidrOf, enableForwarding } from "@tscni/ip";
+import {
+  addAddress,
+  createLink,
+  deleteAddress,
+  getLink,
+  IFA_F_NODAD,
+  type Link,
+  listAddresses,
+  type Netlink,
+  NetlinkError,
+  setLink,
+} from "@tscni/netlink";
+import { CniError, ErrorCode, type IpConfig, type Result, type Route } from "@tscni/types";
+import type { BridgeConf } from "./conf.ts";
+import { joinPort } from "./port.linux.ts";
+
+const isGateway = (conf: BridgeConf): boolean => conf.isGateway || conf.isDefaultGateway;
+
+/** The lease with the bridge as gateway: the subnet's first address where IPAM named none, and default routes. */
+export function withGateways(lease: Result, conf: BridgeConf): Result {
+  if (!isGateway(conf)) return lease;
+  const ips = lease.ips.map((ip): IpConfig => ({ ...ip, gateway: ip.gateway ?? firstHostOf(ip.address) }));
+  const routes: Route[] = [...lease.routes];
+  for (const family of conf.isDefaultGateway ? ([4, 6] as const) : []) {
+    const gateway = ips.find((ip) => cidrOf(ip.address).ip.family === family)?.gateway;
+    const dst = cidrText(defaultCidr(family));
+    const present = routes.some((r) => r.gw !== undefined && cidrText(cidrOf(r.dst)) === dst);
+    if (gateway !== undefined && !present) routes.push({ dst, gw: gateway });
+  }
+  return { ...lease, ips, routes };
+}
+
+const firstHostOf = (address: string): string => ipText(ipPlus(networkOf(cidrOf(address)).ip, 1n));
+
+/** Makes the host the gateway: its addresses on the bridge (or the bridge's VLAN), and forwarding. */
+export function ensureGateways(
+  host: Netlink,
+  bridge: Link,
+  result: Result,
+  conf: BridgeConf,
+): Link | undefined {
+  if (!isGateway(conf)) return undefined;
+  const onVlan = conf.vlan > 0 ? ensureVlanGateway(host, bridge, conf) : undefined;
+  for (const { address, gateway } of result.ips) {
+    const ip = gateway === undefined ? undefined : parseIp(gateway);
+    if (ip === undefined) continue;
+    ensureAddress(host, onVlan ?? bridge, { ip, prefix: cidrOf(address).prefix }, conf);
+    enableForwarding(host, ip.family);
+  }
+  return onVlan;
+}
+
+/**
+ * Puts a gateway's address on its link. Another IPv4 address there, or an IPv6 one of an overlapping subnet,
+ * is an error, or with forceAddress replaced.
+ */
+function ensureAddress(host: Netlink, link: Link, wanted: Cidr, conf: BridgeConf): void {
+  const { index } = link;
+  for (const { cidr } of listAddresses(host, { index, family: wanted.ip.family })) {
+    if (ipEquals(cidr.ip, wanted.ip) && cidr.prefix === wanted.prefix) return;
+    if (wanted.ip.family === 6 && !cidrsOverlap(cidr, wanted)) continue;
+    if (!conf.forceAddress)
+      throw new CniError(
+        ErrorCode.Internal,
+        `"${link.name}" already has an IP address different from ${cidrText(wanted)}`,
+        { details: `it has ${cidrText(cidr)}; set "forceAddress" to replace it, or use another "bridge"` },
+      );
+    deleteAddress(host, { index, cidr });
+  }
+  try {
+    addAddress(host, { index, cidr: wanted, flags: conf.enabledad ? 0 : IFA_F_NODAD });
+  } catch (error) {
+    if (!(error instanceof NetlinkError && error.code === "EEXIST")) throw error;
+  }
+  // A bridge that somebody else made takes its lowest port's address until it is given one.
+  if (link.address !== undefined) setLink(host, { index }, { address: link.address });
+}
+
+/**
+ * The gateway's interface in a VLAN: a veth pair `<bridge>.<vlan>` whose other end is a port of the bridge with
+ * that VLAN. It stays, like the bridge.
+ */
+function ensureVlanGateway(host: Netlink, bridge: Link, conf: BridgeConf): Link {
+  const name = `${conf.bridge}.${conf.vlan}`;
+  const found = getLink(host, { name });
+  if (found !== undefined) return found;
+  const peerName = `${name.slice(0, 13)}-p`;
+  try {
+    const made = createLink(host, { kind: "veth", name, up: true, veth: { peer: { name: peerName } } });
+    const peer = getLink(host, { name: peerName });
+    if (peer === undefined) throw new CniError(ErrorCode.Internal, `interface ${peerName} is gone again`);
+    setLink(host, { index: peer.index }, { master: bridge.index, up: true });
+    joinPort(host, peer.index, { ...conf, hairpinMode: false, portIsolation: false, vlanTrunk: [] });
+    return made;
+  } catch (error) {
+    const other =
+      error instanceof NetlinkError && error.code === "EEXIST" ? getLink(host, { name }) : undefined;
+    if (other === undefined) throw error;
+    return other;
+  }
+}
