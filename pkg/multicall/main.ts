@@ -1,5 +1,7 @@
+import { setBuiltins } from "@tscni/ipam";
+import { builtin, type Plugin, runPlugin } from "@tscni/skel";
 import { exitCodeOfCnitool } from "./cnitool.ts";
-import type { FindPlugin, Registry } from "./registry.ts";
+import type { Registry } from "./registry.ts";
 
 /**
  * Runs what the executable was called as: a plugin, `cnitool`, or `tscni PLUGIN`, which is for trying a
@@ -10,19 +12,27 @@ export function main(registry: Registry): unknown {
   const byItself = calledAs === "tscni";
   const name = byItself ? (process.argv[2] ?? "") : calledAs;
 
-  const plugin = findIn(registry)(name);
-  if (plugin !== undefined) return registry.runPlugin(plugin);
+  const load = loaderOf(registry, name);
+  if (load !== undefined) {
+    setBuiltins((type) => builtinOf(registry, type));
+    return runPlugin(load());
+  }
   if (name === "cnitool") return runCnitool(registry, process.argv.slice(byItself ? 3 : 2));
   return explain(registry, byItself && name === "" ? "tscni" : name);
 }
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
-/** The way to the plugins of this executable for those who delegate to them. */
-export const findIn =
-  ({ plugins }: Registry): FindPlugin =>
-  (name) =>
-    Object.hasOwn(plugins, name) ? plugins[name]!.load().default : undefined;
+/** What loads the plugin of this name; undefined when there is none. */
+function loaderOf({ plugins }: Registry, name: string): (() => Plugin) | undefined {
+  return Object.hasOwn(plugins, name) ? () => plugins[name]!.load().default : undefined;
+}
+
+/** The plugin as those see it who delegate to it and find this very executable under its name. */
+function builtinOf(registry: Registry, type: string): ReturnType<typeof builtin> | undefined {
+  const load = loaderOf(registry, type);
+  return load === undefined ? undefined : builtin(load);
+}
 
 async function runCnitool(registry: Registry, argv: string[]): Promise<void> {
   process.exitCode = await exitCodeOfCnitool(registry, argv);

@@ -10,13 +10,9 @@ export interface PluginEntry {
   loadConf(): object;
 }
 
-/** What the build found in the folders of the plugins, and what it linked in. */
+/** What the build found in the folders of the plugins. */
 export interface Registry {
   version: string;
   plugins: Record<string, PluginEntry>;
-  runPlugin: typeof import("@tscni/skel").runPlugin;
   loadCnitool(): typeof import("@tscni/cnitool");
 }
-
-/** A plugin of this executable by its name; undefined when there is none. */
-export type FindPlugin = (name: string) => Plugin | undefined;

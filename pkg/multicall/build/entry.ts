@@ -39,7 +39,6 @@ export function entrySource(plugins: readonly PluginPackage[], version: string):
     },`,
   );
   return `// Written by pkg/multicall/build.ts from the folders of the plugins.
-import { runPlugin } from "@tscni/skel";
 import { main } from "../main.ts";
 
 main({
@@ -47,7 +46,6 @@ main({
   plugins: {
 ${entries.join("\n")}
   },
-  runPlugin,
   loadCnitool: () => require("@tscni/cnitool"),
 });
 `;
