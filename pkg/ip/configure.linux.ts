@@ -1,4 +1,4 @@
-import { type Cidr, networkOf, parseCidr, parseIp } from "@tscni/addr";
+import { type Cidr, lastIpOf, networkOf, parseCidr, parseIp } from "@tscni/addr";
 import {
   addAddress,
   addRoute,
@@ -35,9 +35,15 @@ export function configureInterface(
   options: { detectDuplicates?: boolean } = {},
 ): void {
   const flags = options.detectDuplicates ? 0 : IFA_F_NODAD;
-  for (const { address } of lease.ips) addAddress(netlink, { index, cidr: cidrOf(address), flags });
+  for (const { address } of lease.ips) assignAddress(netlink, index, cidrOf(address), flags);
   setLink(netlink, { index }, { up: true });
   for (const route of lease.routes) addRoute(netlink, { ...routeOf(route, lease), index }, "append");
+}
+
+/** Adds an address, an IPv4 one with the broadcast address of its subnet, as `ip address add ... brd +` does. */
+export function assignAddress(netlink: Netlink, index: number, cidr: Cidr, flags: number): void {
+  const broadcast = cidr.ip.family === 4 && cidr.prefix < 31 ? lastIpOf(cidr) : undefined;
+  addAddress(netlink, { index, cidr, flags, broadcast });
 }
 
 /** A route of a result as the kernel takes it; without a gateway of its own it uses the lease's of its family. */

@@ -9,9 +9,8 @@ import {
   networkOf,
   parseIp,
 } from "@tscni/addr";
-import { cidrOf, enableForwarding } from "@tscni/ip";
+import { assignAddress, cidrOf, enableForwarding } from "@tscni/ip";
 import {
-  addAddress,
   createLink,
   deleteAddress,
   getLink,
@@ -80,7 +79,7 @@ function ensureAddress(host: Netlink, link: Link, wanted: Cidr, conf: BridgeConf
     deleteAddress(host, { index, cidr });
   }
   try {
-    addAddress(host, { index, cidr: wanted, flags: conf.enabledad ? 0 : IFA_F_NODAD });
+    assignAddress(host, index, wanted, conf.enabledad ? 0 : IFA_F_NODAD);
   } catch (error) {
     if (!(error instanceof NetlinkError && error.code === "EEXIST")) throw error;
   }
