@@ -25,8 +25,7 @@ const sharedFileSystems =
 
 /** Releases what earlier boots left, unless this boot has done so already. Says what it released. */
 export function releaseEarlierBoots(store: Store, warn: (message: string) => void): void {
-  const bootId = readTextFileIfPresent("/proc/sys/kernel/random/boot_id")?.trim();
-  if (!bootId || bootId === store.bootId) return;
+  if (!store.isFirstOfBoot) return;
   const before = bootTimeNs();
   if (before !== undefined && !isShared(store.dir) && !hasShiftedClock()) {
     const released = releaseWrittenBefore(store, before - marginNs);
@@ -35,7 +34,7 @@ export function releaseEarlierBoots(store: Store, warn: (message: string) => voi
         `released ${released.length} addresses reserved before the last boot: ${released.slice(0, 10).join(" ")}`,
       );
   }
-  store.bootId = bootId;
+  store.setSwept();
   store.save();
 }
 

@@ -1,4 +1,5 @@
 import { type Ip, ipText, parseCidr, parseIp } from "@tscni/addr";
+import { parseCniArgs } from "@tscni/conf";
 import { CniError, ErrorCode } from "@tscni/types";
 import type { HostLocalConf } from "./conf.ts";
 
@@ -18,29 +19,13 @@ export function requestedIps(conf: HostLocalConf, cniArgs: string): Ip[] {
 
 const ipOf = (text: string): Ip | undefined => (text.includes("/") ? parseCidr(text)?.ip : parseIp(text));
 
-/**
- * The value of `IP` in CNI_ARGS (`K=V;K2=V2`). Names are matched exactly; others are an error unless
- * `IgnoreUnknown` is true, which Kubernetes runtimes set. Throws CniError 4.
- */
+/** The value of `IP` in CNI_ARGS; `IP=` without a value asks for nothing. Throws CniError 4. */
 function ipOfArgs(cniArgs: string): string | undefined {
-  if (cniArgs === "") return undefined;
-  const pairs = cniArgs.split(";").map((pair) => {
-    const [key = "", value, ...more] = pair.split("=");
-    if (value === undefined || more.length > 0) throw wrongArgs(`ARGS: invalid pair ${JSON.stringify(pair)}`);
-    return { key, value };
-  });
-  const lastOf = (name: string) => pairs.findLast(({ key }) => key === name)?.value;
-  const ignoreUnknown = ["1", "true"].includes((lastOf("IgnoreUnknown") ?? "").toLowerCase());
-  const unknown = pairs.filter(({ key }) => key !== "IP" && key !== "IgnoreUnknown");
-  if (unknown.length > 0 && !ignoreUnknown)
-    throw wrongArgs(
-      `ARGS: unknown args [${unknown.map(({ key, value }) => JSON.stringify(`${key}=${value}`)).join(" ")}]`,
-    );
-  const ip = lastOf("IP") || undefined;
+  const ip = parseCniArgs(cniArgs, ["IP"]).IP || undefined;
   if (ip !== undefined && ipOf(ip) === undefined)
-    throw wrongArgs(`ARGS: IP: ${JSON.stringify(ip)} is not an IP address`);
+    throw new CniError(
+      ErrorCode.InvalidEnvironmentVariables,
+      `ARGS: IP: ${JSON.stringify(ip)} is not an IP address`,
+    );
   return ip;
 }
-
-const wrongArgs = (message: string): CniError =>
-  new CniError(ErrorCode.InvalidEnvironmentVariables, message, { details: "in CNI_ARGS" });
