@@ -5,6 +5,7 @@ import { commandIndex, Parsed, parseFlags, UsageError } from "./flags.ts";
 import { commandHelp, commandUsage, programHelp, programUsage } from "./help.ts";
 import type { Io } from "./io.ts";
 import { jsonText } from "./json.ts";
+import { errorText, messageLines } from "./message.ts";
 import { styleOf } from "./style.ts";
 
 export type { Context, Env } from "./context.ts";
@@ -56,14 +57,13 @@ function contextOf(command: Command | undefined, rest: readonly string[], env: E
  * message again. Commands that the Go tool lacks show their usage only when the command line was wrong.
  */
 function failure(error: unknown, command: Command | undefined, argv: readonly string[], io: Io): number {
-  const message = messageOf(error);
-  if (argv.includes("--json")) {
-    io.stdout(jsonText(errorObject(error)));
-    io.stderr(`Error: ${message}\n`);
-  } else if (command === undefined || command.likeGo || error instanceof UsageError) {
+  const message = messageLines(messageOf(error));
+  io.stderr(errorText(message));
+  if (argv.includes("--json")) io.stdout(jsonText(errorObject(error)));
+  else if (command === undefined || command.likeGo || error instanceof UsageError) {
     const usage = command ? commandUsage(command) : programUsage();
-    io.stderr(`Error: ${message}\n${usage}\n${message}\n`);
-  } else io.stderr(`Error: ${message}\n`);
+    io.stderr(`${usage}\n${message.headline}\n`);
+  }
   return 1;
 }
 

@@ -145,7 +145,8 @@ describe.skipIf(process.platform === "win32")("with plugins that are scripts", (
     const message = 'plugin type="two" failed (add): no luck; today';
     const lines = stderr.split("\n");
     expect(lines[0]).toBe(`Error: ${message}`);
-    expect(lines).toContain("Usage:");
+    expect(lines[1]).toMatch(/^ {2}two ADD for network "bad" failed after \d+ ms: exit status 1$/);
+    expect(lines[2]).toBe("Usage:");
     expect(lines.slice(-3)).toEqual(["", message, ""]);
     expect(calls().length).toBe(2);
   });

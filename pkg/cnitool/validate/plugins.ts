@@ -3,6 +3,7 @@ import { nearest } from "@tscni/conf";
 import type { CallOptions, Libcni } from "@tscni/libcni";
 import { messageOf } from "@tscni/types";
 import type { Finding } from "../io.ts";
+import { messageLines } from "../message.ts";
 import type { CheckedNetwork } from "./network.ts";
 import { error } from "./report.ts";
 
@@ -46,7 +47,10 @@ async function versionsOf(
   } catch (thrown) {
     const names = dirs.flatMap(namesIn);
     const meant = names.includes(type) ? undefined : nearest(type, names);
-    return error("", `${messageOf(thrown)}${meant ? `; did you mean "${meant}"?` : ""}`);
+    return error(
+      "",
+      `${messageLines(messageOf(thrown)).headline}${meant ? `; did you mean "${meant}"?` : ""}`,
+    );
   }
 }
 

@@ -2,6 +2,7 @@ import { type Attachment, GcError, type GcReport } from "@tscni/libcni";
 import { type Context, callOptions, libcniOf, networkOf } from "../context.ts";
 import { jsonText } from "../json.ts";
 import { keptBy } from "../keep.ts";
+import { errorText, messageLines } from "../message.ts";
 import { argumentsOf } from "../runtime.ts";
 import { table } from "../style.ts";
 
@@ -22,7 +23,7 @@ export async function run(context: Context): Promise<number> {
   } catch (error) {
     if (!context.json || !(error instanceof GcError)) throw error;
     context.io.stdout(jsonText({ ...summary(error.report, list.name, dryRun), error: error.toObject() }));
-    context.io.stderr(`Error: ${error.message}\n`);
+    context.io.stderr(errorText(messageLines(error.message)));
     return 1;
   }
 }

@@ -1,6 +1,7 @@
 import { currentVersion, messageOf, specVersions } from "@tscni/types";
 import { type Context, callOptions, libcniOf } from "../context.ts";
 import { jsonText } from "../json.ts";
+import { errorText, messageLines } from "../message.ts";
 import { table } from "../style.ts";
 import { toolVersion } from "../tool-version.ts";
 
@@ -50,6 +51,7 @@ async function ofPlugins(context: Context): Promise<number> {
         style,
       ),
     );
-  for (const answer of answers) if ("error" in answer) io.stderr(`Error: ${answer.type}: ${answer.error}\n`);
+  for (const answer of answers)
+    if ("error" in answer) io.stderr(errorText(messageLines(`${answer.type}: ${answer.error}`)));
   return good.length === answers.length ? 0 : 1;
 }
