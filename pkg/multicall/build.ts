@@ -5,6 +5,7 @@
  */
 import {
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -33,12 +34,17 @@ const flags = [
   "--reject-unresolved",
 ];
 
-/** Compiles the entry for one target and puts it at `path`, whole or not at all. */
-function compile(entry: string, target: Target, path: string): void {
-  const temporary = `${path}.${process.pid}.tmp`;
-  const base = `--compile-executable-path=${baseBinary(root, target)}`;
-  run([process.execPath, "build", ...flags, base, entry, "--outfile", temporary], here);
-  renameSync(temporary, path);
+/** Compiles the entry for one target into `<folder>/tscni`, which appears whole or not at all. */
+function compile(entry: string, target: Target, folder: string): void {
+  const work = mkdtempSync(join(folder, ".build-"));
+  try {
+    const outfile = join(work, "tscni"); // the name that stack traces show
+    const base = `--compile-executable-path=${baseBinary(root, target)}`;
+    run([process.execPath, "build", ...flags, base, entry, "--outfile", outfile], here);
+    renameSync(outfile, join(folder, "tscni"));
+  } finally {
+    rmSync(work, { recursive: true });
+  }
 }
 
 /** Makes the folder hold the links and the executable, and nothing else. */
@@ -50,7 +56,7 @@ function link(folder: string, names: readonly string[]): void {
 function buildFor(target: Target, entry: string, plugins: readonly PluginPackage[]): void {
   const folder = join(root, "dist", target === hostTarget() ? "bin" : `${target}/bin`);
   mkdirSync(folder, { recursive: true });
-  compile(entry, target, join(folder, "tscni"));
+  compile(entry, target, folder);
   link(folder, [...plugins.map(({ name }) => name), "cnitool"]);
 }
 
