@@ -1,9 +1,11 @@
 import { join } from "node:path";
+import { type Plugin, runPlugin as serve } from "@tscni/skel";
 import { distBin } from "./paths.ts";
 
 export interface PluginRun {
   /** A plugin's name, found in dist/bin, or the path of an executable. */
   bin: string;
+  args?: readonly string[];
   /** Its whole environment, beside PATH and CNI_PATH, which have defaults. Undefined leaves a variable out. */
   env: Record<string, string | undefined>;
   /** The config: an object is sent as JSON, text and bytes as they are. */
@@ -24,9 +26,9 @@ export interface PluginOutcome {
 }
 
 /** Runs a plugin as a runtime does: its own process, no shell. Killed after 30 s. */
-export async function runPlugin({ bin, env, stdin = "" }: PluginRun): Promise<PluginOutcome> {
+export async function runPlugin({ bin, args = [], env, stdin = "" }: PluginRun): Promise<PluginOutcome> {
   const start = performance.now();
-  const child = Bun.spawn([bin.includes("/") ? bin : join(distBin, bin)], {
+  const child = Bun.spawn([bin.includes("/") ? bin : join(distBin, bin), ...args], {
     env: withoutUndefined({ PATH: process.env.PATH, CNI_PATH: distBin, ...env }),
     stdin: bytesOf(stdin),
     stdout: "pipe",
@@ -48,6 +50,33 @@ export async function runPlugin({ bin, env, stdin = "" }: PluginRun): Promise<Pl
     json: parsed(stdout),
     ms,
   };
+}
+
+/**
+ * Runs a plugin within the test's own process, without a build: the same protocol, a process only pretended.
+ * For tests of a plugin's work on the kernel; what the process itself does takes `runPlugin`.
+ */
+export async function runInProcess(
+  plugin: Plugin,
+  { env, stdin = "" }: Pick<PluginRun, "env" | "stdin">,
+): Promise<PluginOutcome> {
+  const start = performance.now();
+  let [stdout, stderr] = ["", ""];
+  let status: number | null = null;
+  await serve(plugin, {
+    env: { CNI_PATH: distBin, ...env },
+    readStdin: () => new TextDecoder().decode(bytesOf(stdin)),
+    writeStdout: (text) => {
+      stdout += text;
+    },
+    writeStderr: (text) => {
+      stderr += text;
+    },
+    exit: (code) => {
+      status ??= code;
+    },
+  });
+  return { status, signal: null, stdout, stderr, json: parsed(stdout), ms: performance.now() - start };
 }
 
 function bytesOf(stdin: object | string | Uint8Array): Uint8Array {
