@@ -1,4 +1,7 @@
+import type { InvokeOptions, PluginCall, VersionInfo } from "@tscni/invoke";
 import type { CniError } from "@tscni/types";
+
+export type { VersionInfo } from "@tscni/invoke";
 
 /** A JSON object as read: unknown keys and numbers that do not fit a double are kept for the plugins. */
 export type JsonObject = Record<string, unknown>;
@@ -116,29 +119,13 @@ export interface GcReport {
   problems: CacheProblem[];
 }
 
-export interface VersionInfo {
-  cniVersion: string;
-  supportedVersions: string[];
-}
-
 /** How plugins are found and run; the default starts executables (@tscni/invoke). */
 export interface Exec {
+  /** The plugin's file; throws CniError when there is none. */
   find(type: string, paths: readonly string[]): string;
   /** Resolves to the plugin's stdout; rejects with a CniError. */
-  run(
-    path: string,
-    call: {
-      command: string;
-      containerId: string;
-      netns: string;
-      ifName: string;
-      args: readonly (readonly [string, string])[];
-      path: readonly string[];
-    },
-    stdin: string,
-    options: { signal?: AbortSignal; timeoutMs?: number; network?: string; log?: (text: string) => void },
-  ): Promise<string>;
-  versions(path: string, options: { signal?: AbortSignal; timeoutMs?: number }): Promise<VersionInfo>;
+  run(file: string, call: PluginCall, stdin: string, options: InvokeOptions): Promise<string>;
+  versions(file: string, options: InvokeOptions): Promise<VersionInfo>;
 }
 
 export interface LibcniOptions {
