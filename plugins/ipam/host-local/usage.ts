@@ -50,10 +50,11 @@ export function poolText({ set, ranges, size, free, cooling, users }: Pool, dir:
   const used = users.reduce((sum, [, count]) => sum + count, 0);
   const top = users.slice(0, 5).map(([id, count]) => `${id} (${count})`);
   const rest = users.length > top.length ? ` and ${users.length - top.length} more` : "";
+  const by = top.length > 0 ? ` by ${users.length} containers: ${top.join(", ")}${rest}` : "";
   return [
-    `range set ${set} (${rangeSetText(ranges)}): ${free} of ${size} addresses free, ${used} in use`,
-    cooling > 0 ? `, ${cooling} cooling down` : "",
-    top.length > 0 ? ` by ${users.length} containers: ${top.join(", ")}${rest}` : "",
-    `; whose each one is: grep -a . ${dir}/*; those of containers that are gone: cnitool gc`,
-  ].join("");
+    `range set ${set} (${rangeSetText(ranges)}): ${free} of ${size} addresses free, ${used} in use${by}`,
+    ...(cooling > 0 ? [`${cooling} cooling down`] : []),
+    `whose each one is: grep -a . ${dir}/*`,
+    "to release those of containers that are gone: cnitool gc",
+  ].join("; ");
 }
