@@ -154,7 +154,11 @@ class Recorder {
   }
 
   forget(): void {
-    this.#ctx.cache.remove(this.#found.file);
+    try {
+      this.#ctx.cache.remove(this.#found.file);
+    } catch (error) {
+      this.#ctx.log(`could not remove ${this.#found.file}: ${messageOf(error)}`);
+    }
   }
 
   #write(failed: Failure | undefined, result: JsonObject | undefined, durable: boolean): void {

@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  unlinkSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -96,8 +97,13 @@ export class ResultsCache {
     }
   }
 
+  /** An entry that is gone already is fine. */
   remove(file: string | undefined): void {
-    if (file !== undefined) rmSync(file, { force: true });
+    try {
+      if (file !== undefined) unlinkSync(file);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
   }
 
   #look(file: string, key: CacheKey): Found & { file: string; taken?: boolean } {
