@@ -1,0 +1,104 @@
+# What scripts/{quickstart,test,bench} need before they start. Sourced by bash; `root` is the repository.
+# Every step looks first and does only what is missing, so that a second call costs next to nothing.
+# shellcheck shell=bash
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+export TURBO_TELEMETRY_DISABLED=1 DO_NOT_TRACK=1 npm_config_update_notifier=false
+PATH=$PATH:/usr/sbin:/sbin # ip and nft live there, and Debian's users lack it
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "${0##*/}: $*"; exit 1; }
+
+# command:package of Debian and Ubuntu
+system_tools=(ip:iproute2 ping:iputils-ping nft:nftables iptables:iptables ps:procps flock:util-linux unshare:util-linux)
+
+missing_packages() {
+  local entry
+  for entry in "$@"; do command -v "${entry%%:*}" >/dev/null || echo "${entry##*:}"; done | sort -u
+}
+
+# Installs the packages of the tools given that are not there. What can't be installed is said, and a failure.
+ensure_tools() {
+  local packages
+  mapfile -t packages < <(missing_packages "$@")
+  [ ${#packages[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    say "missing: ${packages[*]}. Installing them takes root: sudo apt-get install ${packages[*]}"
+    return 1
+  fi
+  if ! command -v apt-get >/dev/null; then
+    say "missing: ${packages[*]}, and there is no apt-get here to install them with"
+    return 1
+  fi
+  say "installing with apt-get: ${packages[*]}"
+  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${packages[@]}"; } >&2
+}
+
+ensure_node() {
+  command -v node >/dev/null && command -v npm >/dev/null || die "Node.js 20 or later and npm have to be there"
+  local major
+  major=$(node -p 'process.versions.node.split(".")[0]')
+  [ "$major" -ge 20 ] || die "Node.js 20 or later has to be there; this is $(node --version)"
+}
+
+sha() { sha256sum | cut -c1-16; }
+tree_state() { # of everything that the build reads
+  (cd "$root" && git ls-files -co --exclude-standard -z -- pkg plugins windows scripts '*.json' .npmrc |
+    xargs -0 sha256sum 2>/dev/null | sha)
+}
+lock_state() { cat "$root"/package-lock.json "$root"/package.json | sha; }
+stamped() { [ "$(cat "$1" 2>/dev/null)" = "$2" ]; }
+
+modules_ready() { stamped "$root/node_modules/.tscni-stamp" "$(lock_state)"; }
+build_ready() { [ -x "$root/dist/bin/cnitool" ] && stamped "$root/dist/.stamp" "$(tree_state)"; }
+
+# npm ci, if what is installed is not what the lock file says. vitest asks for a newer Node than 20; the tests
+# start it with Bun or with the Node 22 that npm installs, so npm's warning about it is left out.
+install_modules() {
+  modules_ready && return 0
+  (cd "$root" && npm ci --loglevel=error --no-progress </dev/null) >&2 || return 1
+  lock_state >"$root/node_modules/.tscni-stamp"
+}
+
+build() {
+  build_ready && return 0
+  local state
+  state=$(tree_state)
+  (cd "$root" && npm run --silent build </dev/null) >&2 || return 1
+  echo "$state" >"$root/dist/.stamp"
+}
+
+# Whoever changes node_modules and dist is alone with them; whoever uses them shares them. Call it with a
+# command that brings them up to date, and keep descriptor 8 open for as long as they are used.
+with_exclusive_tree() {
+  mkdir -p "$root/.cache"
+  exec 8>"$root/.cache/lock"
+  flock -s 8
+  if modules_ready && build_ready; then "$@"; return; fi
+  flock -x 8 # waits for those that use the tree as it was
+  "$@" || return 1
+  flock -s 8
+}
+
+# The options of unshare for a private network and mount namespace; fails where the machine forbids it.
+unshare_options() {
+  local options
+  for options in -nm -Urnm; do
+    if unshare $options true 2>/dev/null; then echo "$options"; return 0; fi
+  done
+  return 1
+}
+
+explain_no_namespaces() {
+  say "This machine does not let $(id -un) make network namespaces."
+  if [ "$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then
+    say "Ubuntu forbids them to users by kernel.apparmor_restrict_unprivileged_userns=1. Either run this as root"
+    say "(sudo $0), or allow them until the next boot:"
+    say "  sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+  elif [ "$(cat /proc/sys/kernel/unprivileged_userns_clone 2>/dev/null)" = 0 ]; then
+    say "Either run this as root, or allow them: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+  elif [ "$(id -u)" = 0 ]; then
+    say "Root lacks CAP_SYS_ADMIN here, as in a container: start it with --privileged, or use another machine."
+  else
+    say "Run this as root: sudo $0"
+  fi
+}
