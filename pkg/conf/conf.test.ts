@@ -63,6 +63,39 @@ test("lenient decoding drops and reports what is wrong, except what is needed", 
   expect(decodeConf(schema, { ipam: { dataDir: "/x" } }, needs).ipam).toBeUndefined();
 });
 
+test("lenient decoding drops a list with several wrong items once, and nothing around it", () => {
+  const seen: string[] = [];
+  const conf = decodeConf(
+    schema,
+    { ipam: { type: "host-local", dataDir: 3 }, ranges: [[{ subnet: 3 }, { subnet: 4 }], [{}]] },
+    { lenient: (p) => seen.push(p.path) },
+  );
+  expect(conf).toMatchObject({ ipam: { type: "host-local" } });
+  expect(conf.ranges).toBeUndefined();
+  expect(seen).toEqual(["ipam.dataDir", "ranges[0][0].subnet", "ranges[0][1].subnet", "ranges[1][0].subnet"]);
+  const needs = { lenient: () => {}, needs: ["ranges"] };
+  expect(() => decodeConf(schema, { ranges: [[{ subnet: 3 }]] }, needs)).toThrow("ranges[0][0].subnet: 3");
+});
+
+test("lenient decoding passes over keys that are right but don't go together", () => {
+  const pair = v.pipe(
+    confSchema({ a: v.optional(v.boolean(), false), b: v.optional(v.boolean(), false) }),
+    v.check((conf) => !(conf.a && conf.b), "cannot set a and b at the same time"),
+  );
+  const seen: string[] = [];
+  const lenient = { lenient: (p: { path: string; message: string }) => seen.push(`${p.path}:${p.message}`) };
+  expect(decodeConf(pair, { a: true, b: true, dns: 3 }, lenient)).toMatchObject({ a: true, b: true });
+  expect(seen).toEqual(["dns:3 is not an object", ":cannot set a and b at the same time"]);
+  expect(() => decodeConf(pair, { a: true, b: true })).toThrow("cannot set a and b at the same time");
+  expect(() => decodeConf(pair, [], lenient)).toThrow("is not an object");
+});
+
+test("shows a value that is nested too deep for text", () => {
+  const deep = JSON.parse("[".repeat(1e6) + "]".repeat(1e6));
+  expect(failure({ mtu: deep })).toMatchObject({ code: 6, msg: "mtu: [...] is not a number" });
+  expect(failure({ ipam: deep })).toMatchObject({ code: 6, msg: 'ipam: "[...]" is not an object' });
+});
+
 test("finds keys that nobody declared and guesses what was meant", () => {
   expect(
     unknownKeys(schema, { brdige: "x", ranges: [[{ subnet: "10.0.0.0/8", gatway: "1" }]], zzz: 1 }),

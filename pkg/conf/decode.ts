@@ -1,4 +1,4 @@
-import { CniError, ErrorCode } from "@tscni/types";
+import { CniError, ErrorCode, shown } from "@tscni/types";
 import * as v from "valibot";
 import { type AnySchema, foldKeys, type Shape } from "./fold.ts";
 
@@ -30,17 +30,39 @@ export function decodeConf<S extends AnySchema>(
   const value = foldKeys(schema as unknown as Shape, json);
   let result = v.safeParse(schema, value);
   while (!result.success && options.lenient && isObject(value)) {
-    for (const issue of result.issues) {
-      const keys = keysOf(issue);
-      const path = pathText(keys);
-      const needed = options.needs?.some((need) => need === path || path.startsWith(`${need}.`));
-      if (needed || !dropKey(value, keys)) throw problemError(problemOf(issue));
-      options.lenient(problemOf(issue));
+    const issues = result.issues.filter((issue) => keysOf(issue).length > 0);
+    if (issues.length === 0) {
+      if (!result.typed) break;
+      // Every key is right, but they don't go together.
+      for (const issue of result.issues) options.lenient(problemOf(issue));
+      return result.output;
     }
+    dropWrong(value, issues, options.lenient, options.needs ?? []);
     result = v.safeParse(schema, value);
   }
   if (!result.success) throw problemError(problemOf(result.issues[0]));
   return result.output;
+}
+
+/** Removes what the issues are about and reports it. Throws when that is needed, or is the whole config. */
+function dropWrong(
+  value: Record<string, unknown>,
+  issues: readonly v.BaseIssue<unknown>[],
+  report: (problem: Problem) => void,
+  needs: readonly string[],
+): void {
+  const dropped: string[] = [];
+  for (const issue of issues) {
+    const problem = problemOf(issue);
+    const isIn = (parent: string) => isWithin(problem.path, parent);
+    if (needs.some(isIn)) throw problemError(problem);
+    if (!dropped.some(isIn)) {
+      const path = dropKey(value, keysOf(issue));
+      if (path === undefined) throw problemError(problem);
+      dropped.push(path);
+    }
+    report(problem);
+  }
 }
 
 /** Everything that is wrong with a config; empty when it is right. */
@@ -78,24 +100,33 @@ const typeNames: Record<string, string> = {
   Array: "a list",
 };
 
-/** The value and what is wrong with it. A message of our own that does not start with a verb stands alone. */
+/**
+ * The value and what is wrong with it. A message of our own that does not start with a verb, or
+ * is about the whole config, stands alone.
+ */
 function sentence(issue: v.BaseIssue<unknown>): string {
-  const shown = shorten(JSON.stringify(issue.input) ?? String(issue.input));
+  const value = shown(issue.input);
   if (issue.kind === "schema") {
     if (issue.input === undefined) return "missing";
     const expected = issue.expected ?? "something else";
-    return `${shown} is not ${typeNames[expected] ?? `one of ${expected}`}`;
+    return `${value} is not ${typeNames[expected] ?? `one of ${expected}`}`;
   }
-  return /^(is|has|must|cannot) /.test(issue.message) ? `${shown} ${issue.message}` : issue.message;
+  const alone = keysOf(issue).length === 0 || !/^(is|has|must|cannot) /.test(issue.message);
+  return alone ? issue.message : `${value} ${issue.message}`;
 }
-
-const shorten = (text: string): string => (text.length > 80 ? `${text.slice(0, 77)}...` : text);
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null;
 
-/** Removes the wrong value: its own key, or the key of the list that holds it. False when it is not there. */
-function dropKey(root: Record<string, unknown>, keys: readonly Key[]): boolean {
+/** Whether a path is another one or leads further into it. */
+const isWithin = (path: string, parent: string): boolean =>
+  path === parent || path.startsWith(`${parent}.`) || path.startsWith(`${parent}[`);
+
+/**
+ * Removes the wrong value: its own key, or the key of the list that holds it, or, when it is missing, what lacks
+ * it. Returns the path of what went; undefined when that would be everything.
+ */
+function dropKey(root: Record<string, unknown>, keys: readonly Key[]): string | undefined {
   const end = keys.findIndex((key) => typeof key === "number");
   const path = end < 0 ? keys : keys.slice(0, end);
   for (let length = path.length; length > 0; length--) {
@@ -103,7 +134,9 @@ function dropKey(root: Record<string, unknown>, keys: readonly Key[]): boolean {
       .slice(0, length - 1)
       .reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), root);
     const last = path[length - 1]!;
-    if (isObject(holder) && Object.hasOwn(holder, last)) return delete holder[last];
+    if (!isObject(holder) || !Object.hasOwn(holder, last)) continue;
+    delete holder[last];
+    return pathText(path.slice(0, length));
   }
-  return false;
+  return undefined;
 }

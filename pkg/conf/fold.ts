@@ -1,3 +1,4 @@
+import { shown } from "@tscni/types";
 import type * as v from "valibot";
 
 /** What we look at in a valibot schema to find the keys it declares. */
@@ -32,7 +33,7 @@ export function foldKeys(shape: Shape, value: unknown): unknown {
     return Object.fromEntries(Object.entries(value).map(([k, item]) => [k, foldKeys(shape.value!, item)]));
   }
   // valibot takes a list for an object; its text is neither, and shows in the message.
-  if (shape.entries && Array.isArray(value)) return JSON.stringify(value);
+  if (shape.entries && Array.isArray(value)) return shown(value);
   if (!shape.entries || !isObject(value)) return value;
   const spelling = new Map(Object.keys(shape.entries).map((key) => [key.toLowerCase(), key]));
   const folded: [string, unknown][] = [];

@@ -54,6 +54,17 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** A JSON value as messages show it: its text, cut short; a gist where it is nested too deep for text. */
+export function shown(value: unknown): string {
+  let text: string;
+  try {
+    text = JSON.stringify(value) ?? String(value);
+  } catch {
+    text = Array.isArray(value) ? "[...]" : "{...}";
+  }
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
+
 /** Any thrown value as a CniError: itself, or code 999 with its message. */
 export function toCniError(error: unknown): CniError {
   return error instanceof CniError

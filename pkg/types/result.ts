@@ -1,5 +1,5 @@
 import { type Cidr, cidrText, parseCidr, parseIp } from "@tscni/addr";
-import { CniError, ErrorCode } from "./errors.ts";
+import { CniError, ErrorCode, shown } from "./errors.ts";
 import { atLeast, implicitVersion, isSpecVersion, type SpecVersion, shapeFamilies } from "./version.ts";
 
 /** A link that the plugin made or uses: in the container when it has a `sandbox`, on the host otherwise. */
@@ -318,9 +318,5 @@ class Node {
 }
 
 function wrong(path: string, value: unknown, expected: string): CniError {
-  const shown = JSON.stringify(value) ?? String(value);
-  return new CniError(
-    ErrorCode.DecodingFailure,
-    `${path}: ${shown.length > 80 ? `${shown.slice(0, 77)}...` : shown} is not ${expected}`,
-  );
+  return new CniError(ErrorCode.DecodingFailure, `${path}: ${shown(value)} is not ${expected}`);
 }
