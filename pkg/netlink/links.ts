@@ -22,16 +22,28 @@ export type KindData = { [K in LinkKind]?: ValueOf<(typeof kinds)[K]> | undefine
 export type PortOptions = ValueOf<typeof slaveKinds.bridge>;
 type FlatAttributes = AttributeValues<typeof flatEntries>;
 
-/** What can be set on a link, when it is made or later. */
+/** What can be set on a link when it is made, and later. */
 export interface LinkSettings extends FlatAttributes {
   up?: boolean | undefined;
   promisc?: boolean | undefined;
-  /** IN6_ADDR_GEN_MODE_*: 0 EUI-64, 1 none, 2 stable privacy. */
-  addrGenMode?: number | undefined;
 }
 
-/** A link to make: `{ name: "cni0", kind: "bridge", bridge: { vlanFiltering: true } }`. */
-export type NewLink = LinkSettings & { name: string; index?: number } & {
+/** What can be changed on a link that exists, in one message. */
+export interface LinkChange extends LinkSettings {
+  /** IN6_ADDR_GEN_MODE_*: 0 EUI-64, 1 none, 2 stable privacy. */
+  addrGenMode?: number | undefined;
+  /** Its options as a port of the bridge that it is enslaved to already. */
+  port?: PortOptions | undefined;
+}
+
+/**
+ * A link to make: `{ name: "cni0", kind: "bridge", bridge: { vlanFiltering: true } }`. What the kernel (6.18)
+ * does with it in this one message: a veth's two ends get name, address, MTU and namespace (netNsFd); the link
+ * itself is enslaved (master) and brought up, its peer is not: it ignores `master` and refuses IFF_UP with
+ * ENOTCONN. Ignored for both, hence to be set by setLink: the alias and a bridge port's options. A bridge's
+ * MTU follows its ports unless it is set by setLink.
+ */
+export type NewLink = LinkSettings & { name: string; index?: number; alias?: never } & {
     [K in LinkKind]: { kind: K } & { [P in K]?: KindData[P] };
   }[LinkKind];
 
@@ -97,29 +109,25 @@ function settings(link: LinkSettings) {
   if (link.promisc !== undefined) header.change |= IFF_PROMISC;
   if (link.promisc) header.flags |= IFF_PROMISC;
   const attributes: LinkAttributes = { ...link };
-  if (link.addrGenMode !== undefined) attributes.families = { inet6: { addrGenMode: link.addrGenMode } };
   return { header, attributes };
 }
 
 type LinkAttributes = ValueOf<typeof linkFormat.attributes>;
 
-/** Changes a link that exists. Throws NetlinkError ENODEV when there is none. */
-export function setLink(requests: Requester, key: LinkKey, change: LinkSettings): void {
+/** Changes a link that exists; to rename it, find it by index. Throws NetlinkError ENODEV when there is none. */
+export function setLink(requests: Requester, key: LinkKey, change: LinkChange): void {
   const { header, attributes } = settings(change);
+  const { addrGenMode, port } = change;
+  if (addrGenMode !== undefined) attributes.families = { inet6: { addrGenMode } };
+  if (port !== undefined) attributes.linkInfo = { slaveKind: "bridge", slaveData: { bridge: port } };
   if ("index" in key) header.index = key.index;
-  else {
-    if (change.name !== undefined) throw new TypeError("a link is renamed by its index");
-    Object.assign(attributes, byName(key.name));
-  }
+  else Object.assign(attributes, byName(key.name));
   requests.request(linkFormat, "NEW", 0, header, attributes, labelOf(key));
 }
 
-/** Sets options of a link as a bridge port. Throws NetlinkError. */
+/** Sets options of a link as a port of the bridge that it is enslaved to. Throws NetlinkError. */
 export function setPort(requests: Requester, key: LinkKey, options: PortOptions): void {
-  const header = "index" in key ? { index: key.index } : {};
-  const attributes: LinkAttributes = "index" in key ? {} : byName(key.name);
-  attributes.linkInfo = { slaveKind: "bridge", slaveData: { bridge: options } };
-  requests.request(linkFormat, "NEW", 0, header, attributes, labelOf(key));
+  setLink(requests, key, { port: options });
 }
 
 /** Deletes a link. Throws NetlinkError ENODEV when there is none. */

@@ -59,8 +59,9 @@ const ackAttributes = new Attributes({
 const outgoing = new Wire(4 << 10);
 const incoming = new Wire(36 << 10);
 
-/** What a request in flight needs for its error. */
+/** A request in flight, as its error will name it. */
 interface Pending {
+  sequence: number;
   name: string;
   subject: string;
 }
@@ -73,7 +74,7 @@ type Answer = (type: number, flags: number, sequence: number, from: number, to: 
  * wherever the thread goes. Requests are synchronous and throw NetlinkError when the kernel refuses them.
  */
 export class Netlink implements Requester {
-  readonly #fd: number;
+  #fd: number;
   readonly #port: number;
   #sequence = 0;
 
@@ -92,8 +93,10 @@ export class Netlink implements Requester {
     }
   }
 
+  /** Twice does no harm. */
   close(): void {
-    close(this.#fd);
+    if (this.#fd >= 0) close(this.#fd);
+    this.#fd = -1;
   }
 
   [Symbol.dispose](): void {
@@ -118,11 +121,8 @@ export class Netlink implements Requester {
     attributes: AttributeValues<E>,
     subject: string,
   ): void {
-    outgoing.at = 0;
-    this.#put(format, verb, flags | NLM_F_ACK, header, attributes);
-    this.#send();
-    const pending = { name: nameOf(format, verb), subject };
-    this.#receive(this.#sequence, (type, flags, _sequence, from, to) => {
+    const pending = this.#start(format, verb, flags | NLM_F_ACK, header, attributes, subject);
+    this.#receive(pending.sequence, (type, flags, _sequence, from, to) => {
       if (type !== NLMSG_ERROR) return false;
       throwIfRefused(pending, flags, from, to);
       return true;
@@ -141,12 +141,9 @@ export class Netlink implements Requester {
     attributes: AttributeValues<E>,
     subject: string,
   ): Message<F, E> | undefined {
-    outgoing.at = 0;
-    this.#put(format, verb, flags | NLM_F_ACK | NLM_F_ECHO, header, attributes);
-    this.#send();
-    const pending = { name: nameOf(format, verb), subject };
+    const pending = this.#start(format, verb, flags | NLM_F_ACK | NLM_F_ECHO, header, attributes, subject);
     let echo: Message<F, E> | undefined;
-    this.#receive(this.#sequence, (type, flags, _sequence, from, to) => {
+    this.#receive(pending.sequence, (type, flags, _sequence, from, to) => {
       if (type === typeOf(format, verb)) echo ??= decode(format, from, to);
       if (type !== NLMSG_ERROR) return false;
       throwIfRefused(pending, flags, from, to);
@@ -162,12 +159,9 @@ export class Netlink implements Requester {
     attributes: AttributeValues<E>,
     subject: string,
   ): Message<F, E> {
-    outgoing.at = 0;
-    this.#put(format, "GET", 0, header, attributes);
-    this.#send();
-    const pending = { name: nameOf(format, "GET"), subject };
+    const pending = this.#start(format, "GET", 0, header, attributes, subject);
     let found: Message<F, E> | undefined;
-    this.#receive(this.#sequence, (type, flags, _sequence, from, to) => {
+    this.#receive(pending.sequence, (type, flags, _sequence, from, to) => {
       if (type === NLMSG_ERROR) throwIfRefused(pending, flags, from, to);
       else found = decode(format, from, to);
       return true;
@@ -188,7 +182,8 @@ export class Netlink implements Requester {
     subject: string,
   ): Message<F, E>[] {
     for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
-      const found = this.#dumpOnce(format, header, attributes, subject);
+      const pending = this.#start(format, "GET", NLM_F_DUMP, header, attributes, subject);
+      const found = this.#receiveDump(format, pending);
       if (found !== undefined) return found;
     }
     throw new NetlinkError(EINTR, nameOf(format, "GET"), subject, {
@@ -196,28 +191,31 @@ export class Netlink implements Requester {
     });
   }
 
-  /** The objects, or undefined when the list changed while it was read. */
-  #dumpOnce<F extends Fields, E extends Entries>(
+  /**
+   * The objects, or undefined when the list changed while it was read. Reads to the end whatever happens: the
+   * kernel refuses another dump (EBUSY) before that.
+   */
+  #receiveDump<F extends Fields, E extends Entries>(
     format: Format<F, E>,
-    header: Partial<FieldValues<F>>,
-    attributes: AttributeValues<E>,
-    subject: string,
+    pending: Pending,
   ): Message<F, E>[] | undefined {
-    outgoing.at = 0;
-    this.#put(format, "GET", NLM_F_DUMP, header, attributes);
-    this.#send();
-    const pending = { name: nameOf(format, "GET"), subject };
     const found: Message<F, E>[] = [];
     let interrupted = false;
-    this.#receive(this.#sequence, (type, flags, _sequence, from, to) => {
+    let failure: unknown;
+    this.#receive(pending.sequence, (type, flags, _sequence, from, to) => {
       if ((flags & NLM_F_DUMP_INTR) !== 0) interrupted = true;
       if (type === NLMSG_ERROR || type === NLMSG_DONE) {
-        throwIfRefused(pending, flags, from, to, type === NLMSG_DONE);
+        failure ??= refusal(pending, flags, from, to, type === NLMSG_DONE);
         return true;
       }
-      found.push(decode(format, from, to));
+      try {
+        found.push(decode(format, from, to));
+      } catch (error) {
+        failure ??= error;
+      }
       return false;
     });
+    if (failure !== undefined) throw failure;
     return interrupted ? undefined : found;
   }
 
@@ -226,18 +224,18 @@ export class Netlink implements Requester {
    * goes on after one that fails. Returns for each request its error, or undefined.
    */
   batch(fill: (requests: Requester) => void): (NetlinkError | undefined)[] {
+    const wire = new Wire(4 << 10);
     const outcomes: (NetlinkError | undefined)[] = [];
     let pending: Pending[] = [];
     const flush = () => {
-      if (pending.length > 0) outcomes.push(...this.#sendBatch(pending));
+      if (pending.length === 0) return;
+      outcomes.push(...this.#sendBatch(wire, pending));
       pending = [];
-      outgoing.at = 0;
+      wire.at = 0;
     };
-    outgoing.at = 0;
     fill({
       request: (format, verb, flags, header, attributes, subject) => {
-        this.#put(format, verb, flags | NLM_F_ACK, header, attributes);
-        pending.push({ name: nameOf(format, verb), subject });
+        pending.push(this.#put(wire, format, verb, flags | NLM_F_ACK, header, attributes, subject));
         if (pending.length === BATCH) flush();
       },
     });
@@ -245,42 +243,61 @@ export class Netlink implements Requester {
     return outcomes;
   }
 
-  #sendBatch(pending: Pending[]): (NetlinkError | undefined)[] {
+  #sendBatch(wire: Wire, pending: Pending[]): (NetlinkError | undefined)[] {
     const outcomes = new Array<NetlinkError | undefined>(pending.length).fill(undefined);
-    const first = this.#sequence - pending.length + 1;
     let open = pending.length;
-    this.#send();
-    this.#receive(first, (type, flags, sequence, from, to) => {
+    this.#send(wire);
+    this.#receive(pending[0]!.sequence, (type, flags, sequence, from, to) => {
       if (type !== NLMSG_ERROR) return false;
-      outcomes[sequence - first] = refusal(pending[sequence - first]!, flags, from, to);
+      const which = pending.findIndex((request) => request.sequence === sequence);
+      outcomes[which] = refusal(pending[which]!, flags, from, to);
       return --open === 0;
     });
     return outcomes;
   }
 
-  /** Writes a message behind those that are there. */
-  #put<F extends Fields, E extends Entries>(
+  /** Sends one request. */
+  #start<F extends Fields, E extends Entries>(
     format: Format<F, E>,
     verb: Verb,
     flags: number,
     header: Partial<FieldValues<F>>,
     attributes: AttributeValues<E>,
-  ): void {
-    const start = outgoing.skip(HEADER);
-    format.header.putPart(outgoing, header);
-    outgoing.align();
-    format.attributes.put(outgoing, attributes);
-    // struct nlmsghdr: length 4, type 2, flags 2, sequence 4, port 4
-    const { view } = outgoing;
-    view.setUint32(start, outgoing.at - start, true);
-    view.setUint16(start + 4, typeOf(format, verb), true);
-    view.setUint16(start + 6, flags | NLM_F_REQUEST, true);
-    view.setUint32(start + 8, ++this.#sequence, true);
-    view.setUint32(start + 12, this.#port, true);
+    subject: string,
+  ): Pending {
+    outgoing.at = 0;
+    const pending = this.#put(outgoing, format, verb, flags, header, attributes, subject);
+    this.#send(outgoing);
+    return pending;
   }
 
-  #send(): void {
-    send(this.#fd, outgoing.bytes.subarray(0, outgoing.at));
+  /** Writes a message behind those that are there. */
+  #put<F extends Fields, E extends Entries>(
+    wire: Wire,
+    format: Format<F, E>,
+    verb: Verb,
+    flags: number,
+    header: Partial<FieldValues<F>>,
+    attributes: AttributeValues<E>,
+    subject: string,
+  ): Pending {
+    const start = wire.skip(HEADER);
+    format.header.putPart(wire, header);
+    wire.align();
+    format.attributes.put(wire, attributes);
+    const sequence = ++this.#sequence;
+    // struct nlmsghdr: length 4, type 2, flags 2, sequence 4, port 4
+    const { view } = wire;
+    view.setUint32(start, wire.at - start, true);
+    view.setUint16(start + 4, typeOf(format, verb), true);
+    view.setUint16(start + 6, flags | NLM_F_REQUEST, true);
+    view.setUint32(start + 8, sequence, true);
+    view.setUint32(start + 12, this.#port, true);
+    return { sequence, name: nameOf(format, verb), subject };
+  }
+
+  #send(wire: Wire): void {
+    send(this.#fd, wire.bytes.subarray(0, wire.at));
   }
 
   /** Hands the answers to the requests from `first` to the latest to `answer`, until that returns true. */

@@ -48,6 +48,7 @@ export const errnoNames: Readonly<Record<number, string>> = {
   100: "ENETDOWN",
   101: "ENETUNREACH",
   105: "ENOBUFS",
+  107: "ENOTCONN",
   110: "ETIMEDOUT",
   111: "ECONNREFUSED",
   113: "EHOSTUNREACH",
