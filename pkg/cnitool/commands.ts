@@ -162,11 +162,11 @@ export const commands: readonly Command[] = [
   },
   {
     name: "validate",
-    args: "[file | network-name]",
+    args: "[file | folder | network-name]",
     minWords: 0,
     summary: "Say all that is wrong with a network config",
     about:
-      "Checks one config file, the files of one network, or the whole config directory: syntax, keys and values,\nplugins missing from CNI_PATH, versions that a plugin does not support, names used twice.\nExits 1 if there are errors.",
+      "Checks one config file, one network, or a whole folder (by default the config folder): syntax, keys and values,\nplugins missing from CNI_PATH, versions that a plugin does not support, names used twice.\nExits 1 if there are errors.",
     flags: [{ name: "strict", about: "Fail on warnings too, such as keys that nobody reads" }],
     examples: [
       "CNI_PATH=/opt/cni/bin cnitool validate ./10-mynet.conflist",

@@ -62,8 +62,10 @@ export function timeoutOf({ flags }: Context): number | undefined {
   return text === undefined ? undefined : parseDuration(text);
 }
 
-/** A signal for the whole command that fires when `--timeout` is over. */
+/** What stops the plugins of a command: the user, or `--timeout` for the whole of it. */
 export function callOptions(context: Context): CallOptions {
   const timeout = timeoutOf(context);
-  return timeout === undefined ? {} : { signal: AbortSignal.timeout(timeout) };
+  const signals = [context.io.signal, timeout === undefined ? undefined : AbortSignal.timeout(timeout)];
+  const given = signals.filter((signal) => signal !== undefined);
+  return given.length === 0 ? {} : { signal: AbortSignal.any(given) };
 }

@@ -14,8 +14,8 @@ export { processIo } from "./process.ts";
 
 /**
  * The cnitool command: runs what `argv` (without the program's own name) asks for. Resolves to the exit
- * status, 0 or 1, with everything printed through `io`; never rejects because of what a user typed or a
- * plugin did.
+ * status, 0, 1 or (interrupted) 130, with everything printed through `io`; never rejects because of what a user typed
+ * or a plugin did.
  */
 export async function main(argv: readonly string[], env: Env, io: Io): Promise<number> {
   const everyFlag = [...globalFlags, ...commands.flatMap((c) => c.flags)];
@@ -52,6 +52,9 @@ function contextOf(command: Command | undefined, rest: readonly string[], env: E
   };
 }
 
+/** What a shell reports of a program that Ctrl-C ended. */
+const interrupted = 130;
+
 /**
  * Says what went wrong as Go's cnitool does, for scripts that look at it: the message, the usage, and the
  * message again. Commands that the Go tool lacks show their usage only when the command line was wrong.
@@ -64,7 +67,7 @@ function failure(error: unknown, command: Command | undefined, argv: readonly st
     const usage = command ? commandUsage(command) : programUsage();
     io.stderr(`${usage}\n${message.headline}\n`);
   }
-  return 1;
+  return io.signal?.aborted ? interrupted : 1;
 }
 
 /** The spec's error object, as a plugin would print it. */

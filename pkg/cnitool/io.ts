@@ -21,6 +21,8 @@ export interface Io {
   cwd: string;
   /** Whether stdout is a terminal that shows colours. */
   colour?: boolean;
+  /** Fires when the user interrupts: the plugin that runs is stopped, and what it left is on record. */
+  signal?: AbortSignal;
   /** How plugins are found and run; by default as executables. */
   exec?: Exec;
   /** The schema of a plugin type; undefined for types that nothing is known of. */

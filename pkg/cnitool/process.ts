@@ -2,14 +2,26 @@ import { statSync, writeSync } from "node:fs";
 import type { Env } from "./context.ts";
 import type { Io } from "./io.ts";
 
-/** The effects of a real process: its stdout, stderr and working directory. */
+/** The effects of a real process: its stdout, stderr, working directory and signals. */
 export function processIo(env: Env): Io {
   return {
     stdout: (text) => writeAll(1, text),
     stderr: (text) => writeAll(2, text),
     cwd: workingDirectory(env),
     colour: process.stdout.isTTY === true,
+    signal: interruption(),
   };
+}
+
+/**
+ * Fires at the first SIGINT, SIGTERM or SIGHUP; a second one ends the process as usual. Needed because plugins
+ * run in process groups of their own, which Ctrl-C does not reach.
+ */
+function interruption(): AbortSignal {
+  const controller = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.once(name, () => controller.abort(new Error(`interrupted by ${name}`)));
+  return controller.signal;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -6,12 +6,13 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { main } from "./index.ts";
 import { containerIdOf } from "./runtime.ts";
 
@@ -406,6 +407,17 @@ describe.skipIf(process.platform === "win32")("with plugins that are scripts", (
       expect(stdout).toContain("3 files: 1 error, 1 warning.");
     });
 
+    test("a file that cannot be read hides no other", async () => {
+      mkdirSync(join(dir, "some"));
+      symlinkSync("/no/such/file", join(dir, "some", "a.conflist"));
+      writeFileSync(join(dir, "some", "b.conflist"), '{"cniVersion":"1.1.0","plugins":[{"type":"one"}]}');
+      const { status, stdout } = await cnitool("validate", "some/");
+      expect(status).toBe(1);
+      expect(stdout).toContain("a.conflist: error: cannot be read: ENOENT");
+      expect(stdout).toContain("b.conflist:1:1: error: name: missing");
+      expect(stdout).toContain("2 files: 2 errors");
+    });
+
     test("without CNI_PATH no plugin is looked for, and that is said", async () => {
       delete env.CNI_PATH;
       expect(await cnitool("validate", "net")).toEqual({
@@ -445,7 +457,7 @@ describe.skipIf(process.platform === "win32")("with plugins that are scripts", (
       expect((await cnitool("validate", "--conf-dir", join(dir, "empty"))).stderr).toContain(
         "no net configurations found in",
       );
-      expect((await cnitool("validate", "./no.conflist")).stderr).toContain("ENOENT");
+      expect((await cnitool("validate", "./no.conflist")).stdout).toContain("error: cannot be read: ENOENT");
     });
   });
 
@@ -491,6 +503,23 @@ describe.skipIf(process.platform === "win32")("with plugins that are scripts", (
       encoding: "utf8",
     });
     expect(ran.stdout).toBe("net\n");
+  });
+
+  test("an interrupt stops the plugin, and what it began is on record", async () => {
+    conflist("slow", [{ type: "one", hang: "ADD" }]);
+    const [program, ...args] = toolCommand();
+    const child = spawn(program!, [...args, "add", "slow", "/ns/web", "--cache-dir", join(dir, "cache")], {
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    const stderr: Buffer[] = [];
+    child.stderr.on("data", (data: Buffer) => stderr.push(data));
+    await vi.waitUntil(() => existsSync(join(dir, "log")), { timeout: 20_000 });
+    child.kill("SIGINT");
+    const status = await new Promise((resolve) => child.on("close", resolve));
+    expect(status).toBe(130);
+    expect(Buffer.concat(stderr).toString()).toContain("stopped at the caller's request");
+    expect((await cnitool("attachments")).stdout).toContain("ADD failed at one");
   });
 
   test("the program itself: exit status, stdout, stderr, and $PWD below a symbolic link", () => {

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { listConfFiles, parseConfList } from "@tscni/libcni";
 import { atLeast, implicitVersion, isSpecVersion, messageOf } from "@tscni/types";
@@ -25,8 +24,7 @@ export interface CheckedNetwork {
 
 /** Checks one file: a `.conf` or `.json` file is one plugin's config, anything else a list. */
 export function checkNetworkFile(file: string, schemas: Io["schemas"]): CheckedNetwork {
-  const text = readFileSync(file, "utf8");
-  const conf = new ConfFile(file, text);
+  const conf = new ConfFile(file);
   const raw = conf.document?.value;
   const network = networkKeysOf(raw);
   const checked: CheckedNetwork = { files: [conf], network, needed: [] };
@@ -34,7 +32,7 @@ export function checkNetworkFile(file: string, schemas: Io["schemas"]): CheckedN
   const single = /\.(conf|json)$/.test(file) && !(isObject(raw) && Array.isArray(raw.plugins));
   if (single) checkSingle(checked, conf, raw, schemas);
   else checkConflist(checked, conf, raw, schemas);
-  if (!single) addRefusal(conf, text);
+  if (!single) addRefusal(conf);
   return checked;
 }
 
@@ -56,7 +54,7 @@ function checkConflist(checked: CheckedNetwork, conf: ConfFile, raw: unknown, sc
   const beside =
     onlyInlined || checked.network.name === "" ? [] : pluginFiles(conf.file, checked.network.name);
   for (const file of beside) {
-    const part = new ConfFile(file, readFileSync(file, "utf8"));
+    const part = new ConfFile(file);
     checked.files.push(part);
     if (part.document) addPlugin(checked, part, part.document.value, "", schemas);
   }
@@ -84,10 +82,10 @@ function pluginFiles(file: string, name: string): string[] {
 }
 
 /** What libcni itself objects to, should it be something that no check above knows. */
-function addRefusal(conf: ConfFile, text: string): void {
+function addRefusal(conf: ConfFile): void {
   if (conf.problems.some((p) => p.level === "error")) return;
   try {
-    parseConfList(text, { source: conf.file });
+    parseConfList(conf.text, { source: conf.file });
   } catch (thrown) {
     conf.add([error("", messageOf(thrown))]);
   }

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { messageOf } from "@tscni/types";
 import { type Document, parseDocument, SyntaxProblem } from "../document.ts";
 import type { Finding } from "../io.ts";
 
@@ -13,17 +15,25 @@ export interface Problem extends Finding {
 export class ConfFile {
   readonly file: string;
   readonly problems: Problem[] = [];
-  /** Undefined when the file is not JSON; its problem is noted then. */
+  readonly text: string = "";
+  /** Undefined when the file is not JSON or cannot be read; that is its first problem then. */
   readonly document: Document | undefined;
 
-  constructor(file: string, text: string) {
+  constructor(file: string) {
     this.file = file;
     try {
-      this.document = parseDocument(text);
-    } catch (error) {
-      if (!(error instanceof SyntaxProblem)) throw error;
-      const { place, message } = error;
-      this.problems.push({ file, path: "", level: "error", message: `not JSON: ${message}`, ...place });
+      this.text = readFileSync(file, "utf8");
+      this.document = parseDocument(this.text);
+    } catch (thrown) {
+      const place = thrown instanceof SyntaxProblem ? thrown.place : {};
+      const what = thrown instanceof SyntaxProblem ? "not JSON" : "cannot be read";
+      this.problems.push({
+        file,
+        path: "",
+        level: "error",
+        message: `${what}: ${messageOf(thrown)}`,
+        ...place,
+      });
     }
     for (const { path, place } of this.document?.repeated ?? [])
       this.problems.push({

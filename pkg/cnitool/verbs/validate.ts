@@ -1,4 +1,4 @@
-import { existsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { listConfFiles } from "@tscni/libcni";
 import { absolute, type Context, callOptions, confDirOf, libcniOf, pluginDirsOf } from "../context.ts";
 import { jsonText } from "../json.ts";
@@ -22,20 +22,20 @@ export async function run(context: Context): Promise<number> {
   return valid ? 0 : 1;
 }
 
-/** What a word on the command line means: a file, or a network of the config folder. */
+/** What a word on the command line means: a folder, a file, or a network of the config folder. */
 function chosen(context: Context, word: string): CheckedNetwork[] {
-  const file = absolute(context, word);
-  const looksLikeFile = /[/\\]|\.(conflist|conf|json)$/.test(word);
-  if (looksLikeFile || (existsSync(file) && statSync(file).isFile()))
-    return [checkNetworkFile(file, context.io.schemas)];
+  const path = absolute(context, word);
+  const kind = statSync(path, { throwIfNoEntry: false });
+  const looksLikePath = /[/\\]|\.(conflist|conf|json)$/.test(word);
+  if (kind?.isDirectory() && looksLikePath) return all(context, path);
+  if (looksLikePath || kind?.isFile()) return [checkNetworkFile(path, context.io.schemas)];
   const found = all(context).filter((n) => n.network.name === word || n.files[0]!.document === undefined);
   if (found.some((n) => n.network.name === word)) return found;
   throw new Error(`no net configuration with name ${JSON.stringify(word)} in ${confDirOf(context)}`);
 }
 
-/** Every file of the config folder, in the order in which libcni looks at them. */
-function all(context: Context): CheckedNetwork[] {
-  const dir = confDirOf(context);
+/** Every file of a config folder, in the order in which libcni looks at them. */
+function all(context: Context, dir = confDirOf(context)): CheckedNetwork[] {
   const files = [...listConfFiles(dir, [".conflist"]), ...listConfFiles(dir, [".conf", ".json"])];
   if (files.length === 0) throw new Error(`no net configurations found in ${dir}`);
   const networks = files.map((file) => checkNetworkFile(file, context.io.schemas));
