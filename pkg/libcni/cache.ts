@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from "node:fs";
@@ -80,7 +81,7 @@ export class ResultsCache {
         `cache file path requires network name (${JSON.stringify(entry.network)}), container ID (${JSON.stringify(entry.containerId)}), and interface name (${JSON.stringify(entry.ifName)})`,
       );
     mkdirSync(this.dir, { recursive: true, mode: 0o700 });
-    const temp = join(this.dir, `.tmp-${process.pid}-${Math.random().toString(36).slice(2)}`);
+    const temp = join(this.dir, `${tempPrefix}${process.pid}-${Math.random().toString(36).slice(2)}`);
     const fd = openSync(temp, "wx", 0o600);
     try {
       try {
@@ -106,6 +107,19 @@ export class ResultsCache {
     }
   }
 
+  /** Removes what writers that were killed have left: temporary files of more than an hour. */
+  sweep(): void {
+    const hour = 3_600_000;
+    for (const name of this.#allNames().filter((name) => name.startsWith(tempPrefix))) {
+      const file = join(this.dir, name);
+      try {
+        if (Date.now() - statSync(file).mtimeMs > hour) unlinkSync(file);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+      }
+    }
+  }
+
   #look(file: string, key: CacheKey): Found & { file: string; taken?: boolean } {
     let text: string;
     try {
@@ -127,18 +141,24 @@ export class ResultsCache {
     }
   }
 
+  /** The names of the entries, sorted. No network's name has a leading dot. */
   #names(): string[] {
+    return this.#allNames()
+      .filter((name) => !name.startsWith("."))
+      .sort((a, b) => (a < b ? -1 : 1));
+  }
+
+  #allNames(): string[] {
     try {
-      // A name with a leading dot is a file that is being written; no network's name has one.
-      return readdirSync(this.dir)
-        .filter((name) => !name.startsWith("."))
-        .sort((a, b) => (a < b ? -1 : 1));
+      return readdirSync(this.dir);
     } catch (error) {
       if (isMissing(error)) return [];
       throw error;
     }
   }
 }
+
+const tempPrefix = ".tmp-";
 
 /** The Go library's name, and the one for when that is taken: the lengths tell where the parts end. */
 function fileNames({ network, containerId, ifName }: CacheKey): [string, string] | undefined {

@@ -50,7 +50,10 @@ export async function gcList(
   const errors: CniError[] = [];
   const stale = staleOf(ctx, list, args, report, errors);
   if (options.dryRun) report.deleted = stale;
-  else await deleteAll(ctx, list, stale, report, options);
+  else {
+    sweep(ctx);
+    await deleteAll(ctx, list, stale, report, options);
+  }
   errors.push(
     ...report.failed.map(
       ({ attachment: { containerId, ifName }, error }) =>
@@ -88,6 +91,14 @@ function staleOf(
       }),
     );
     return [];
+  }
+}
+
+function sweep(ctx: Context): void {
+  try {
+    ctx.cache.sweep();
+  } catch (error) {
+    ctx.log(`could not clean up ${ctx.cache.dir}: ${messageOf(error)}`);
   }
 }
 

@@ -176,6 +176,23 @@ describe.skipIf(!canRun)("with Go's cnitool and one cache", () => {
     });
   });
 
+  const pairs = specVersions.flatMap((from) =>
+    ["0.4.0", "1.0.0", "1.1.0"].filter((to) => to !== from).map((to) => [from, to] as const),
+  );
+  test.each(pairs)("a result cached as %s is given to a %s list as Go converts it", async (from, to) => {
+    lab.plugin("bridge", { ADD: prints(resultOf(from)) });
+    lab.plugin("after", { ADD: prints(resultOf(from)) });
+    network(from);
+    expect(go("add", goEnv).status).toBe(0);
+    const list = network(to);
+    lab.calls();
+    expect(go("check", goEnv)).toMatchObject({ status: 0, text: "" });
+    const theirs = lab.calls();
+    await libcni.checkNetworkList(list, rt);
+    expect(lab.calls()).toEqual(theirs);
+    expect(theirs[0]!.stdin.prevResult).toMatchObject({ cniVersion: to });
+  });
+
   test("Go's gc finishes our failed ADD, and ours what Go added", async () => {
     lab.plugin("bridge", { ADD: prints(resultOf("1.1.0")) });
     lab.plugin("after", { ADD: fails(7, "no") });

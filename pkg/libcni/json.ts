@@ -9,9 +9,9 @@ const json = JSON as typeof JSON & { rawJSON(text: string): unknown; isRawJSON(v
  * and comes out of JSON.stringify unchanged (Go's libcni rounds it). Throws CniError 6, `what` first.
  */
 export function parseJson(text: string, what: string): unknown {
-  const keepDigits = (_: string, value: unknown, context?: { source?: string }) =>
-    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "")
-      ? json.rawJSON(context!.source!)
+  const keepDigits = (_: string, value: unknown, { source = "" }: { source?: string } = {}) =>
+    typeof value === "number" && /^-?\d{16,}$/.test(source) && String(value) !== source
+      ? json.rawJSON(source)
       : value;
   try {
     // The reviver costs time and stack, and only a long run of digits can need it.

@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { CniError, specVersions } from "@tscni/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -565,6 +574,14 @@ describe.skipIf(process.platform === "win32")("libcni", () => {
       expect(lab.verbs()).toEqual(["GC bridge", "GC after"]);
     });
 
+    test("sweeps away what killed writers left, not what is being written", async () => {
+      const old = lab.write("cache/results/.tmp-1-old", "half");
+      const fresh = lab.write("cache/results/.tmp-1-new", "half");
+      utimesSync(old, 1000, 1000);
+      await libcni.gcNetworkList(twoPlugins());
+      expect([existsSync(old), existsSync(fresh)]).toEqual([false, true]);
+    });
+
     test("never runs two DELs of one container at a time, but those of several", async () => {
       const mark = `${lab.dir}/$CNI_CONTAINERID`;
       const del = `mkdir ${mark}.busy || exit 1; sleep 0.15; rmdir ${mark}.busy`;
@@ -663,6 +680,38 @@ describe.skipIf(process.platform === "win32")("libcni", () => {
       await libcni.delNetworkList(list, rt);
       expect(lab.verbs()).toEqual(["DEL after", "DEL bridge"]);
     });
+  });
+
+  test("killed in the middle of an ADD, another process finds and finishes it", async () => {
+    twoPlugins({ ADD: `touch ${lab.dir}/running; sleep 60` });
+    const code = `
+      import { Libcni, parseConfList } from "@tscni/libcni";
+      const list = parseConfList('{"cniVersion":"1.1.0","name":"net1","plugins":[{"type":"bridge"},{"type":"after"}]}');
+      await new Libcni({ path: [${JSON.stringify(lab.bin)}], cacheDir: ${JSON.stringify(lab.cacheDir)} })
+        .addNetworkList(list, ${JSON.stringify(rt)});`;
+    const args = process.versions.bun ? ["-e", code] : ["--input-type=module", "-e", code];
+    const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: "inherit" });
+    const closed = new Promise((resolve) => child.once("close", resolve));
+    for (let i = 0; i < 500 && !existsSync(join(lab.dir, "running")); i++)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    child.kill("SIGKILL");
+    await closed;
+    expect(libcni.getCachedAttachments()).toMatchObject([{ containerId: "c1", failed: { verb: "ADD" } }]);
+    lab.calls();
+    await libcni.gcNetworkList(listOf(["bridge", "after"]));
+    expect(lab.verbs().slice(0, 2)).toEqual(["DEL after", "DEL bridge"]);
+    expect(libcni.getCachedAttachments()).toEqual([]);
+  });
+
+  test("64 containers at once", async () => {
+    const list = twoPlugins();
+    const all = Array.from({ length: 64 }, (_, i) => runtime({ containerId: `c${i}` }));
+    await Promise.all(all.map((one) => libcni.addNetworkList(list, one)));
+    expect(libcni.getCachedAttachments()).toHaveLength(64);
+    await Promise.all(all.map((one) => libcni.delNetworkList(list, one)));
+    expect(libcni.getCachedAttachments()).toEqual([]);
+    expect(readdirSync(join(lab.cacheDir, "results"))).toEqual([]);
+    expect(lab.calls()).toHaveLength(256);
   });
 
   test("a single plugin, the same verbs", async () => {
