@@ -41,7 +41,7 @@ export function releaseEarlierBoots(store: Store, warn: (message: string) => voi
 /** Releases every reservation whose file was last written before the given time (ns since 1970). */
 export function releaseWrittenBefore(store: Store, timeNs: bigint): string[] {
   const released: string[] = [];
-  for (const ip of store.addressFiles()) {
+  for (const ip of store.addressFiles().sort()) {
     const file = statIfPresent(`${store.dir}/${ip}`);
     if (file && isRegularFile(file) && file.mtimeNs < timeNs && store.release(ip)) released.push(ip);
   }

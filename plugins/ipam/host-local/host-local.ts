@@ -96,7 +96,9 @@ function reserve(
   const cooling = readCooling(store, cooldownOf(call));
   // A second round comes only when a file was made behind the back of the lock; it reads all files anew.
   for (let round = 0; round < 8; round++) {
-    const picks = allocate(sets, requested, reservationsOf(store, owner, cooling), call.containerId);
+    const picks = explained(store, sets, cooling, () =>
+      allocate(sets, requested, reservationsOf(store, owner, cooling), call.containerId),
+    );
     const done: string[] = [];
     try {
       if (picks.every(({ ip }) => store.reserve(ipText(ip), owner) && done.push(ipText(ip)))) {
@@ -111,6 +113,23 @@ function reserve(
     store.rescan();
   }
   throw new CniError(ErrorCode.TryAgainLater, `reservations in ${store.dir} change without taking its lock`);
+}
+
+/** Adds to the error of a pool that has nothing to give how full the pools are, and whose the addresses are. */
+function explained<T>(
+  store: Store,
+  sets: readonly RangeSet[],
+  cooling: ReadonlyMap<string, number>,
+  work: () => T,
+): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof CniError) || error.code !== ErrorCode.TryAgainLater) throw error;
+    const full = poolsOf(sets, store.ledger, cooling).filter((pool) => pool.free === 0n);
+    const details = [error.details, ...full.map((pool) => poolText(pool, store.dir))].filter(Boolean);
+    throw new CniError(error.code, error.msg, { details: details.join("; "), cause: error });
+  }
 }
 
 function reservationsOf(store: Store, owner: Owner, cooling: ReadonlyMap<string, number>): Reservations {
@@ -157,7 +176,7 @@ function undoWith(undo: Undo, call: HostLocalCall, picks: readonly Pick[]): void
 function releaseInvalid(store: Store, isValid: (owner: Owner) => boolean, call: HostLocalCall): void {
   const errors: unknown[] = [];
   const stale: string[] = [];
-  for (const ip of store.addressFiles()) {
+  for (const ip of store.addressFiles().sort()) {
     const owner = store.ownerOf(ip);
     if (owner && isValid(owner)) continue;
     stale.push(ip);
