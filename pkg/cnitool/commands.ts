@@ -103,8 +103,11 @@ export const commands: readonly Command[] = [
     summary: "Detach a network namespace from a network",
     about:
       "Runs DEL of every plugin of the network, last one first. May be repeated, also when the namespace is gone.",
-    flags: [],
-    examples: ["CNI_PATH=/opt/cni/bin cnitool del mynet /var/run/netns/web"],
+    flags: [{ name: "cached", about: "Use the config that add remembered, when the network's own is gone" }],
+    examples: [
+      "CNI_PATH=/opt/cni/bin cnitool del mynet /var/run/netns/web",
+      "CNI_PATH=/opt/cni/bin cnitool del --cached oldnet /var/run/netns/web",
+    ],
     alsoTyped: ["delete", "remove", "rm", "detach", "down"],
     likeGo: true,
     load: () => import("./verbs/del.ts"),

@@ -86,6 +86,22 @@ test("with --json an error is an error object on stdout", async () => {
   expect(stderr).toBe("Error: requires at least 2 arg(s), only received 0\n");
 });
 
+test("with --json an unknown command is an error object too", async () => {
+  const { status, stdout } = await cnitool("bogus --json");
+  expect(status).toBe(1);
+  expect(JSON.parse(stdout)).toEqual({ code: 4, msg: 'unknown command "bogus" for "cnitool"' });
+});
+
+test("a reader that goes away is no error to talk about", async () => {
+  const stderr: string[] = [];
+  const broken = Object.assign(new Error("EPIPE: broken pipe, write"), { code: "EPIPE" });
+  const stdout = () => {
+    throw broken;
+  };
+  expect(await main(["help"], {}, { stdout, stderr: (text) => stderr.push(text), cwd: "/" })).toBe(1);
+  expect(stderr).toEqual([]);
+});
+
 test("container ids are those of Go's cnitool", () => {
   expect(containerIdOf("/var/run/netns/t1")).toBe("cnitool-da5fe641dd6ee8187e20");
 });

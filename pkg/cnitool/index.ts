@@ -21,7 +21,7 @@ export async function main(argv: readonly string[], env: Env, io: Io): Promise<n
   const everyFlag = [...globalFlags, ...commands.flatMap((c) => c.flags)];
   const at = commandIndex(argv, everyFlag);
   const command = at < 0 ? undefined : findCommand(argv[at]!);
-  if (at >= 0 && command === undefined) return unknownCommand(argv[at]!, io);
+  if (at >= 0 && command === undefined) return unknownCommand(argv[at]!, argv, io);
   const rest = at < 0 ? argv : argv.toSpliced(at, 1);
   try {
     const context = contextOf(command, rest, env, io);
@@ -60,9 +60,10 @@ const interrupted = 130;
  * message again. Commands that the Go tool lacks show their usage only when the command line was wrong.
  */
 function failure(error: unknown, command: Command | undefined, argv: readonly string[], io: Io): number {
+  if (isBrokenPipe(error)) return 1;
   const message = messageLines(messageOf(error));
   io.stderr(errorText(message));
-  if (argv.includes("--json")) io.stdout(jsonText(errorObject(error)));
+  if (wantsJson(argv)) io.stdout(jsonText(errorObject(error)));
   else if (command === undefined || command.likeGo || error instanceof UsageError) {
     const usage = command ? commandUsage(command) : programUsage();
     io.stderr(`${usage}\n${message.headline}\n`);
@@ -70,12 +71,20 @@ function failure(error: unknown, command: Command | undefined, argv: readonly st
   return io.signal?.aborted ? interrupted : 1;
 }
 
+/** Whether `--json` was given, also on a command line that could not be understood. */
+const wantsJson = (argv: readonly string[]): boolean =>
+  argv.some((word) => /^--json(=(1|t|true))?$/i.test(word));
+
+/** Nobody reads our output any more (`cnitool help | head -1`), so there is nobody to tell it to either. */
+const isBrokenPipe = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "EPIPE";
+
 /** The spec's error object, as a plugin would print it. */
 const errorObject = (error: unknown) =>
   (error instanceof UsageError ? new CniError(4, error.message) : toCniError(error)).toObject();
 
 /** Suggests, in the form of the Go tool, what was probably meant. */
-async function unknownCommand(typed: string, io: Io): Promise<number> {
+async function unknownCommand(typed: string, argv: readonly string[], io: Io): Promise<number> {
   const { nearest } = await import("@tscni/conf");
   const names = commands.filter((c) => !c.hidden).map((c) => c.name);
   const meant = [
@@ -85,7 +94,9 @@ async function unknownCommand(typed: string, io: Io): Promise<number> {
   ];
   const unique = [...new Set(meant.filter((name) => name !== undefined))];
   const hint = unique.length === 0 ? "" : `\nDid you mean this?\n${unique.map((n) => `\t${n}\n`).join("")}`;
-  const message = `unknown command ${JSON.stringify(typed)} for "cnitool"\n${hint}`;
+  const problem = `unknown command ${JSON.stringify(typed)} for "cnitool"`;
+  if (wantsJson(argv)) io.stdout(jsonText(errorObject(new UsageError(problem))));
+  const message = `${problem}\n${hint}`;
   io.stderr(
     `Error: ${message}${hint && "\n"}Run 'cnitool --help' for usage.\n${hint ? `${message}\n` : message}`,
   );

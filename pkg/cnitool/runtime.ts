@@ -8,12 +8,15 @@ import { parseDocument, SyntaxProblem } from "./document.ts";
  * which error comes first, and is that of Go's cnitool.
  */
 export async function attachmentOf(context: Context): Promise<{ list: NetworkConfigList; rt: RuntimeConf }> {
-  const [network = "", namespace = ""] = context.words;
-  const list = await networkOf(context, network);
+  const list = await networkOf(context, context.words[0] ?? "");
+  return { list, rt: runtimeOf(context) };
+}
+
+/** The attachment of add, check and del, whatever the network. */
+export function runtimeOf(context: Context): RuntimeConf {
   const { capabilityArgs, args } = argumentsOf(context);
-  const netns = absolute(context, namespace);
-  const rt = { containerId: containerIdOf(netns), netns, ifName: ifNameOf(context), args, capabilityArgs };
-  return { list, rt };
+  const netns = absolute(context, context.words[1] ?? "");
+  return { containerId: containerIdOf(netns), netns, ifName: ifNameOf(context), args, capabilityArgs };
 }
 
 /** CAP_ARGS and CNI_ARGS, checked. */

@@ -19,12 +19,17 @@ export function styleOf(io: Io, env: Env): Style {
   return { bold: sgr(1, 22), dim: sgr(2, 22), red: sgr(31, 39), yellow: sgr(33, 39), green: sgr(32, 39) };
 }
 
+/** Text that a file or a plugin gave us, for a terminal: nothing in it may steer that. */
+export const printable = (text: string): string =>
+  text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 /** Rows as left-aligned columns, two spaces apart, below a heading; a line per row. */
 export function table(
   heading: readonly string[],
-  rows: readonly (readonly string[])[],
+  cells: readonly (readonly string[])[],
   style: Style,
 ): string {
+  const rows = cells.map((row) => row.map(printable));
   const widths = heading.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)));
   const line = (row: readonly string[]) =>
     row

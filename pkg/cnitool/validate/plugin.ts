@@ -1,4 +1,4 @@
-import { confProblems, confSchema, foldKeys, nearest, type Shape } from "@tscni/conf";
+import { confProblems, confSchema, nearest } from "@tscni/conf";
 import type { Finding, Io, PluginSchema } from "../io.ts";
 import { error, isObject, shown, warning } from "./report.ts";
 
@@ -9,7 +9,7 @@ export interface NetworkKeys {
 }
 
 const common = confSchema({});
-const commonKeys = Object.keys(common.entries);
+const commonKeys = Object.keys(common.entries ?? {});
 const runtimeKeys = ["prevResult", "cni.dev/valid-attachments", "cni.dev/attachments"];
 
 /** Conventional capabilities: https://www.cni.dev/docs/conventions/#dynamic-plugin-specific-fields-capabilities--runtime-configuration */
@@ -54,9 +54,15 @@ export function typesOf(raw: unknown): { path: string; type: string }[] {
   );
 }
 
-/** The config with the common keys spelt as declared: plugins match keys in any case. */
-const folded = (raw: Record<string, unknown>) =>
-  foldKeys(common as unknown as Shape, raw) as Record<string, unknown>;
+/** The config with the common keys spelt as declared and nulls gone: plugins match keys in any case. */
+function folded(raw: Record<string, unknown>): Record<string, unknown> {
+  const spelling = new Map(commonKeys.map((key) => [key.toLowerCase(), key]));
+  return Object.fromEntries(
+    Object.entries(raw)
+      .filter(([, value]) => value !== null)
+      .map(([key, value]) => [spelling.get(key.toLowerCase()) ?? key, value]),
+  );
+}
 
 /** The name of an executable; a path in its place was a security hole (CVE-2021-20206). */
 function checkType(path: string, type: unknown, required: boolean): Finding[] {

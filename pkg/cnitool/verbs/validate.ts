@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { listConfFiles } from "@tscni/libcni";
 import { absolute, type Context, callOptions, confDirOf, libcniOf, pluginDirsOf } from "../context.ts";
 import { jsonText } from "../json.ts";
+import { printable } from "../style.ts";
 import { type CheckedNetwork, checkNetworkFile } from "../validate/network.ts";
 import { checkExecutables } from "../validate/plugins.ts";
 import { type Problem, warning } from "../validate/report.ts";
@@ -86,7 +87,3 @@ function show(context: Context, networks: CheckedNetwork[], problems: Problem[],
       : `${counted(errors, "error")}, ${counted(warnings, "warning")}`;
   io.stdout(`${counted(networks.flatMap((n) => n.files).length, "file")}: ${verdict}.\n`);
 }
-
-/** What a file holds, anybody may have written: none of it may steer the terminal. */
-const printable = (text: string): string =>
-  text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
