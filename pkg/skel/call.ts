@@ -1,7 +1,7 @@
 import { decodeConf, type Problem } from "@tscni/conf";
-import { CniError, decodePrevResult, ErrorCode, messageOf, type Result } from "@tscni/types";
+import { CniError, decodePrevResult, ErrorCode, messageOf, type Result, shown } from "@tscni/types";
 import type { Call, Plugin, ValidAttachment } from "./plugin.ts";
-import { type Request, verifyVersion } from "./request.ts";
+import { type Request, valueAt, verifyVersion } from "./request.ts";
 import { Undo } from "./undo.ts";
 
 /**
@@ -34,8 +34,6 @@ export async function callPlugin(
       return plugin.status(call);
     case "GC":
       return plugin.gc(call);
-    default:
-      throw new CniError(ErrorCode.InvalidEnvironmentVariables, `unknown CNI_COMMAND: ${request.command}`);
   }
 }
 
@@ -65,9 +63,8 @@ export function callOf(plugin: Plugin, request: Request, warn: (message: string)
 }
 
 function prevResultOf(request: Request, warn?: (message: string) => void): Result | undefined {
-  const name = Object.keys(request.json).findLast((key) => key.toLowerCase() === "prevresult");
-  const json = name === undefined ? null : request.json[name];
-  if (json === null || json === undefined) return undefined;
+  const json = valueAt(request.json, "prevResult");
+  if (json === undefined) return undefined;
   try {
     return decodePrevResult(json, request.cniVersion);
   } catch (error) {
@@ -82,18 +79,19 @@ function prevResultOf(request: Request, warn?: (message: string) => void): Resul
  * one) mean that nothing is valid. The second key is what libcni called it before the spec did.
  */
 function validAttachmentsOf(json: Record<string, unknown>): ValidAttachment[] | undefined {
-  const key = ["cni.dev/valid-attachments", "cni.dev/attachments"].find((k) => Object.hasOwn(json, k));
+  const given = Object.keys(json).map((key) => key.toLowerCase());
+  const key = ["cni.dev/valid-attachments", "cni.dev/attachments"].find((name) => given.includes(name));
   if (key === undefined) return undefined;
-  const list = json[key] ?? [];
-  if (!Array.isArray(list)) throw new CniError(ErrorCode.DecodingFailure, `${key}: not a list`);
-  return list.map((item: Record<string, unknown> | null, i) => {
-    const { containerID, ifname } = item ?? {};
-    if (typeof containerID !== "string" || typeof ifname !== "string")
-      throw new CniError(
-        ErrorCode.DecodingFailure,
-        `${key}[${i}]: needs containerID and ifname, both strings`,
-      );
-    return { containerID, ifname };
+  const list = valueAt(json, key) ?? [];
+  if (!Array.isArray(list))
+    throw new CniError(ErrorCode.DecodingFailure, `${key}: ${shown(list)} is not a list`);
+  return list.map((item: unknown, i) => {
+    const [containerID, ifname] = ["containerID", "ifname"].map((name) =>
+      typeof item === "object" && item !== null ? valueAt(item as Record<string, unknown>, name) : undefined,
+    );
+    if (typeof containerID === "string" && typeof ifname === "string") return { containerID, ifname };
+    const msg = `${key}[${i}]: ${shown(item)} is not an attachment, {"containerID": "...", "ifname": "..."}`;
+    throw new CniError(ErrorCode.DecodingFailure, msg);
   });
 }
 

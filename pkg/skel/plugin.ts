@@ -1,6 +1,5 @@
-import type { AnySchema } from "@tscni/conf";
+import type { AnySchema, Infer } from "@tscni/conf";
 import { type Result, type SpecVersion, specVersions } from "@tscni/types";
-import type * as v from "valibot";
 import type { Undo } from "./undo.ts";
 
 export type Command = "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "VERSION";
@@ -51,11 +50,11 @@ export interface PluginDefinition<S extends AnySchema> {
   versions?: readonly SpecVersion[];
   /** Keys whose wrong value fails even DEL and GC; any other is dropped there with a warning. */
   delNeeds?: readonly string[];
-  add(call: Call<v.InferOutput<S>>, undo: Undo): Maybe<Result>;
-  del(call: Call<v.InferOutput<S>>): Maybe<void>;
-  check(call: Call<v.InferOutput<S>>): Maybe<void>;
-  status(call: Call<v.InferOutput<S>>): Maybe<void>;
-  gc(call: Call<v.InferOutput<S>>): Maybe<void>;
+  add(call: Call<Infer<S>>, undo: Undo): Maybe<Result>;
+  del(call: Call<Infer<S>>): Maybe<void>;
+  check(call: Call<Infer<S>>): Maybe<void>;
+  status(call: Call<Infer<S>>): Maybe<void>;
+  gc(call: Call<Infer<S>>): Maybe<void>;
 }
 
 /** A plugin as the protocol sees it, its config type hidden. */

@@ -4,6 +4,7 @@ import {
   ErrorCode,
   implicitVersion,
   messageOf,
+  shown,
   verifyContainerId,
   verifyInterfaceName,
   verifyNetworkName,
@@ -43,6 +44,9 @@ const variables: readonly Variable[] = [
   { name: "CNI_PATH", required: ["ADD", "CHECK", "DEL", "GC", "STATUS"] },
 ];
 
+/** All but VERSION, which needs no config. In the spec's order. */
+const verbs: readonly string[] = ["ADD", "DEL", "CHECK", "STATUS", "GC"] satisfies Command[];
+
 /** Reads and checks the environment and the config. Throws CniError in the order that the Go skeleton has. */
 export function readRequest(io: Io): Request {
   const { env } = io;
@@ -54,6 +58,9 @@ export function readRequest(io: Io): Request {
   } catch (error) {
     throw new CniError(ErrorCode.IoFailure, `error reading from stdin: ${messageOf(error)}`);
   }
+  const config = parseNetworkConfig(stdin);
+  if (!verbs.includes(command))
+    throw new CniError(ErrorCode.InvalidEnvironmentVariables, `unknown CNI_COMMAND: ${command}`);
   return {
     command,
     containerId: env.CNI_CONTAINERID ?? "",
@@ -62,7 +69,7 @@ export function readRequest(io: Io): Request {
     args: env.CNI_ARGS ?? "",
     path: env.CNI_PATH ?? "",
     stdin,
-    ...parseNetworkConfig(stdin),
+    ...config,
   };
 }
 
@@ -100,18 +107,20 @@ export function parseNetworkConfig(text: string): Pick<Request, "json" | "networ
   return { json: config, network, cniVersion };
 }
 
-/** A top-level string, its key in any case, the last spelling winning; "" when absent or null. */
-function stringKey(config: Record<string, unknown>, key: string): string {
+/** The value of a key in any case: the last in the document that is not null. */
+export function valueAt(object: Record<string, unknown>, key: string): unknown {
   const folded = key.toLowerCase();
-  const name = Object.keys(config).findLast((k) => k.length === key.length && k.toLowerCase() === folded);
-  const value = name === undefined ? null : config[name];
-  if (value === null) return "";
-  if (typeof value !== "string")
-    throw new CniError(
-      ErrorCode.DecodingFailure,
-      `error unmarshall network config: ${key}: ${JSON.stringify(value).slice(0, 80)} is not a string`,
-    );
-  return value;
+  const isIt = (name: string) => name.toLowerCase() === folded && object[name] !== null;
+  const name = Object.keys(object).findLast(isIt);
+  return name === undefined ? undefined : object[name];
+}
+
+/** A top-level string; "" when absent. */
+function stringKey(config: Record<string, unknown>, key: string): string {
+  const value = valueAt(config, key) ?? "";
+  if (typeof value === "string") return value;
+  const msg = `error unmarshall network config: ${key}: ${shown(value)} is not a string`;
+  throw new CniError(ErrorCode.DecodingFailure, msg);
 }
 
 /** The config version from which on a command exists. */
@@ -124,8 +133,15 @@ export function verifyVersion(plugin: Plugin, command: string, cniVersion: strin
     throw new CniError(ErrorCode.IncompatibleCniVersion, `config version does not allow ${command}`, {
       details: `${command} needs cniVersion ${since} or later, the config has "${cniVersion}"`,
     });
+  if (since !== undefined && !plugin.versions.some((version) => atLeast(version, cniVersion)))
+    throw new CniError(ErrorCode.IncompatibleCniVersion, `plugin version does not allow ${command}`, {
+      details: incompatible(plugin, cniVersion),
+    });
   if (!(plugin.versions as readonly string[]).includes(cniVersion))
     throw new CniError(ErrorCode.IncompatibleCniVersion, "incompatible CNI versions", {
-      details: `config is "${cniVersion}", plugin supports [${plugin.versions.map((v) => `"${v}"`).join(" ")}]`,
+      details: incompatible(plugin, cniVersion),
     });
 }
+
+const incompatible = (plugin: Plugin, cniVersion: string): string =>
+  `config is "${cniVersion}", plugin supports [${plugin.versions.map((v) => `"${v}"`).join(" ")}]`;

@@ -1,5 +1,5 @@
 import { sameNamespace } from "@tscni/ns";
-import { CniError, currentVersion, ErrorCode, resultText, toCniError } from "@tscni/types";
+import { CniError, currentVersion, ErrorCode, messageOf, resultText, toCniError } from "@tscni/types";
 import { callPlugin } from "./call.ts";
 import { type Io, processIo } from "./io.ts";
 import type { Plugin } from "./plugin.ts";
@@ -21,7 +21,7 @@ export async function runPlugin(plugin: Plugin, io: Io = processIo): Promise<voi
         plugin,
         request,
         (message) => io.writeStderr(`${plugin.name}: ${message}\n`),
-        (result) => io.writeStdout(resultText(result, request.cniVersion)),
+        (result) => writeResult(resultText(result, request.cniVersion), io),
       );
     }
   } catch (error) {
@@ -29,6 +29,15 @@ export async function runPlugin(plugin: Plugin, io: Io = processIo): Promise<voi
     return io.exit(1);
   }
   io.exit(0);
+}
+
+/** Throws code 5 when nobody can have read it whole: then the ADD is taken back. */
+function writeResult(text: string, io: Io): void {
+  try {
+    io.writeStdout(text);
+  } catch (error) {
+    throw new CniError(ErrorCode.IoFailure, `error writing the result to stdout: ${messageOf(error)}`);
+  }
 }
 
 function printError(error: unknown, cniVersion: string | undefined, io: Io): void {

@@ -58,12 +58,12 @@ export interface Result {
 export const emptyResult = (): Result => ({ interfaces: [], ips: [], routes: [], dns: {} });
 
 /**
- * Reads a result of any version. `configVersion` is what a result without `cniVersion` is taken for.
- * Throws CniError 6 naming the key and the value that is wrong, 1 for an unknown version.
+ * Reads a result of any version. `configVersion` is what a result without `cniVersion` is taken for; `name` is
+ * what messages call it. Throws CniError 6 naming the key and the value that is wrong, 1 for an unknown version.
  */
-export function decodeResult(json: unknown, configVersion: string): Result {
+export function decodeResult(json: unknown, configVersion: string, name = "result"): Result {
   if (json === null || json === undefined) return emptyResult();
-  const node = new Node(json, "result");
+  const node = new Node(json, name);
   const version = node.string("cniVersion") || configVersion || implicitVersion;
   if (!isSpecVersion(version))
     throw new CniError(ErrorCode.IncompatibleCniVersion, `unsupported CNI result version "${version}"`);
@@ -83,7 +83,7 @@ export function decodePrevResult(json: unknown, configVersion: string): Result {
       ErrorCode.DecodingFailure,
       `could not parse prevResult: result type supports [${family.join(" ")}] but unmarshalled CNIVersion is "${version}"`,
     );
-  return decodeResult(json, config);
+  return decodeResult(json, config, "prevResult");
 }
 
 /** The result as an object in the shape and key order that the Go library prints for this version. */
