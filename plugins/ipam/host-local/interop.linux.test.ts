@@ -65,7 +65,10 @@ test("the same calls give the same results, errors and folders", { timeout: 120_
     const expected = await theirs.run(go, command, options);
     const actual = await ours.run(ownProcess, command, options);
     const say = `${command} ${JSON.stringify(options)}`;
-    expect({ say, status: actual.status }).toEqual({ say, status: expected.status });
+    expect({ say, status: actual.status, ...(actual.status === expected.status ? {} : actual) }).toEqual({
+      say,
+      status: expected.status,
+    });
     if (expected.status === 0) expect({ say, out: actual.stdout }).toEqual({ say, out: expected.stdout });
     else expect({ say, msg: actual.json.msg }).toEqual({ say, msg: expected.json.msg });
     // Go counts the round robin on for what it allocates and then takes back; we have not allocated yet.
