@@ -67,6 +67,32 @@ build() {
   echo "$state" >"$root/dist/.stamp"
 }
 
+# The reference plugins, which the tests run beside ours and the bench against them.
+go_bin=$root/.cache/go-bin
+go_modules=(
+  github.com/containernetworking/plugins/plugins/main/bridge@v1.9.1
+  github.com/containernetworking/plugins/plugins/main/loopback@v1.9.1
+  github.com/containernetworking/plugins/plugins/ipam/host-local@v1.9.1
+  github.com/containernetworking/cni/cnitool@v1.3.1
+)
+
+go_plugins_ready() { stamped "$go_bin/.stamp" "${go_modules[*]}"; }
+
+# Fails, and says why, where there is no Go to build them with.
+install_go_plugins() {
+  go_plugins_ready && return 0
+  command -v go >/dev/null || { say "Go is not installed, so there are no Go plugins to compare with"; return 1; }
+  local module log
+  for module in "${go_modules[@]}"; do
+    say "go install $module"
+    if ! log=$(GOBIN=$go_bin CGO_ENABLED=0 go install "$module" </dev/null 2>&1); then
+      say "that failed, so it can't be compared with: ${log##*$'\n'}"
+      return 1
+    fi
+  done
+  echo "${go_modules[*]}" >"$go_bin/.stamp"
+}
+
 # Whoever changes node_modules and dist is alone with them; whoever uses them shares them. Call it with a
 # command that brings them up to date, and keep descriptor 8 open for as long as they are used.
 with_exclusive_tree() {
