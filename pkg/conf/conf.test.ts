@@ -1,7 +1,16 @@
 import { CniError } from "@tscni/types";
-import * as v from "valibot";
 import { expect, test } from "vitest";
-import { cidr, confProblems, confSchema, decodeConf, integer, ipAddress, unknownKeys } from "./index.ts";
+import {
+  cidr,
+  confProblems,
+  confSchema,
+  decodeConf,
+  integer,
+  ipAddress,
+  jsonSchemaOf,
+  unknownKeys,
+  v,
+} from "./index.ts";
 
 const schema = confSchema({
   bridge: v.optional(v.string(), "cni0"),
@@ -46,7 +55,7 @@ test("names path, value and expectation: code 6 for a wrong type, 7 for a wrong 
     msg: 'ranges[0][0].subnet: "10.1.0.300/24" is not a CIDR address',
   });
   expect(failure({ ranges: [[{}]] })).toMatchObject({ code: 6, msg: "ranges[0][0].subnet: missing" });
-  expect(failure({ ipam: [] })).toMatchObject({ code: 6, msg: 'ipam: "[]" is not an object' });
+  expect(failure({ ipam: [] })).toMatchObject({ code: 6, msg: "ipam: [] is not an object" });
 });
 
 test("lenient decoding drops and reports what is wrong, except what is needed", () => {
@@ -78,9 +87,10 @@ test("lenient decoding drops a list with several wrong items once, and nothing a
 });
 
 test("lenient decoding passes over keys that are right but don't go together", () => {
-  const pair = v.pipe(
+  const pair = v.check(
     confSchema({ a: v.optional(v.boolean(), false), b: v.optional(v.boolean(), false) }),
-    v.check((conf) => !(conf.a && conf.b), "cannot set a and b at the same time"),
+    (conf) => !(conf.a && conf.b),
+    "cannot set a and b at the same time",
   );
   const seen: string[] = [];
   const lenient = { lenient: (p: { path: string; message: string }) => seen.push(`${p.path}:${p.message}`) };
@@ -93,7 +103,7 @@ test("lenient decoding passes over keys that are right but don't go together", (
 test("shows a value that is nested too deep for text", () => {
   const deep = JSON.parse("[".repeat(1e6) + "]".repeat(1e6));
   expect(failure({ mtu: deep })).toMatchObject({ code: 6, msg: "mtu: [...] is not a number" });
-  expect(failure({ ipam: deep })).toMatchObject({ code: 6, msg: 'ipam: "[...]" is not an object' });
+  expect(failure({ ipam: deep })).toMatchObject({ code: 6, msg: "ipam: [...] is not an object" });
 });
 
 test("finds keys that nobody declared and guesses what was meant", () => {
@@ -117,4 +127,18 @@ test("a __proto__ key is data like any other", () => {
   );
   expect(conf.bridge).toBe("cni0");
   expect(conf.ipam?.dataDir).toBeUndefined();
+});
+
+test("comes out as JSON Schema", () => {
+  const { properties, type } = jsonSchemaOf(schema) as { properties: Record<string, object>; type: string };
+  expect(type).toBe("object");
+  expect(properties.mtu).toEqual({ type: "integer", minimum: 0, default: 0 });
+  expect(properties.ranges).toMatchObject({ items: { items: { required: ["subnet"] } } });
+});
+
+test("a union takes the first alternative that fits, and reports the first one's problem", () => {
+  const either = confSchema({ x: v.optional(v.union([v.array(v.string()), v.string()])) });
+  expect(decodeConf(either, { x: "a" }).x).toBe("a");
+  expect(decodeConf(either, { x: ["a"] }).x).toEqual(["a"]);
+  expect(() => decodeConf(either, { x: 1 })).toThrow("x: 1 is not a list");
 });

@@ -1,6 +1,6 @@
-import { CniError, ErrorCode, shown } from "@tscni/types";
-import * as v from "valibot";
-import { type AnySchema, foldKeys, type Shape } from "./fold.ts";
+import { CniError, ErrorCode } from "@tscni/types";
+import { foldedName } from "./fold.ts";
+import type { Check, Infer, Schema } from "./schema.ts";
 
 /** Something wrong in a config: where, and a sentence that names the value and what was expected. */
 export interface Problem {
@@ -19,56 +19,26 @@ export interface DecodeOptions {
 }
 
 /**
- * Checks a parsed config against its schema and fills in defaults. Throws CniError 6 for a wrong type and 7
- * for a wrong value, naming key, value and what was expected.
+ * Checks a parsed config against its schema and fills in defaults. Keys match in any case, and null is absent.
+ * Throws CniError 6 for a wrong type and 7 for a wrong value, naming key, value and what was expected.
  */
-export function decodeConf<S extends AnySchema>(
+export function decodeConf<S extends Schema>(
   schema: S,
   json: unknown,
   options: DecodeOptions = {},
-): v.InferOutput<S> {
-  const value = foldKeys(schema as unknown as Shape, json);
-  let result = v.safeParse(schema, value);
-  while (!result.success && options.lenient && isObject(value)) {
-    const issues = result.issues.filter((issue) => keysOf(issue).length > 0);
-    if (issues.length === 0) {
-      if (!result.typed) break;
-      // Every key is right, but they don't go together.
-      for (const issue of result.issues) options.lenient(problemOf(issue));
-      return result.output;
-    }
-    dropWrong(value, issues, options.lenient, options.needs ?? []);
-    result = v.safeParse(schema, value);
-  }
-  if (!result.success) throw problemError(problemOf(result.issues[0]));
-  return result.output;
-}
-
-/** Removes what the issues are about and reports it. Throws when that is needed, or is the whole config. */
-function dropWrong(
-  value: Record<string, unknown>,
-  issues: readonly v.BaseIssue<unknown>[],
-  report: (problem: Problem) => void,
-  needs: readonly string[],
-): void {
-  const dropped: string[] = [];
-  for (const issue of issues) {
-    const problem = problemOf(issue);
-    const isIn = (parent: string) => isWithin(problem.path, parent);
-    if (needs.some(isIn)) throw problemError(problem);
-    if (!dropped.some(isIn)) {
-      const path = dropKey(value, keysOf(issue));
-      if (path === undefined) throw problemError(problem);
-      dropped.push(path);
-    }
-    report(problem);
-  }
+): Infer<S> {
+  const decoder = new Decoder(options);
+  const value = decoder.decode(schema, json, "");
+  const problem = decoder.problems[0];
+  if (problem !== undefined) throw problemError(problem);
+  return value as Infer<S>;
 }
 
 /** Everything that is wrong with a config; empty when it is right. */
-export function confProblems(schema: AnySchema, json: unknown): Problem[] {
-  const result = v.safeParse(schema, foldKeys(schema as unknown as Shape, json));
-  return result.success ? [] : result.issues.map(problemOf);
+export function confProblems(schema: Schema, json: unknown): Problem[] {
+  const decoder = new Decoder({});
+  decoder.decode(schema, json, "");
+  return decoder.problems;
 }
 
 function problemError(problem: Problem): CniError {
@@ -76,67 +46,150 @@ function problemError(problem: Problem): CniError {
   return new CniError(code, problem.path === "" ? problem.message : `${problem.path}: ${problem.message}`);
 }
 
-type Key = string | number;
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
-const keysOf = (issue: v.BaseIssue<unknown>): Key[] => (issue.path ?? []).map((item) => item.key as Key);
+/** One walk over a value: decoded as far as it is right, with the problems of the rest. */
+class Decoder {
+  readonly problems: Problem[] = [];
+  readonly #options: DecodeOptions;
 
-function pathText(keys: readonly Key[]): string {
-  return keys.reduce<string>(
-    (text, key) => (typeof key === "number" ? `${text}[${key}]` : text === "" ? key : `${text}.${key}`),
-    "",
-  );
-}
+  constructor(options: DecodeOptions) {
+    this.#options = options;
+  }
 
-function problemOf(issue: v.BaseIssue<unknown>): Problem {
-  const wrongType = issue.kind === "schema";
-  return { path: pathText(keysOf(issue)), message: sentence(issue), wrongType };
+  decode(schema: Schema, value: unknown, path: string): unknown {
+    const before = this.problems.length;
+    const decoded = this.#decodeType(schema, value, path);
+    if (schema.checks && this.problems.length === before) this.#check(schema.checks, decoded, value, path);
+    return decoded;
+  }
+
+  #decodeType(schema: Schema, value: unknown, path: string): unknown {
+    switch (schema.type) {
+      case "unknown":
+        return value;
+      case "optional":
+        return value === undefined || value === null
+          ? schema.fallback
+          : this.decode(schema.wrapped!, value, path);
+      case "object":
+        return isObject(value)
+          ? this.#decodeObject(schema, value, path)
+          : this.#wrongType(path, value, "an object");
+      case "record":
+        return isObject(value)
+          ? this.#decodeRecord(schema, value, path)
+          : this.#wrongType(path, value, "an object");
+      case "array":
+        return Array.isArray(value)
+          ? value.map((item, i) => this.decode(schema.item!, item, `${path}[${i}]`))
+          : this.#wrongType(path, value, "a list");
+      case "union":
+        return this.#decodeUnion(schema.options!, value, path);
+      default:
+        return typeof value === schema.type ? value : this.#wrongType(path, value, typeNames[schema.type]!);
+    }
+  }
+
+  #decodeObject(schema: Schema, value: Record<string, unknown>, path: string): Record<string, unknown> {
+    const entries = schema.entries!;
+    const given = new Map<string, unknown>();
+    const decoded: Record<string, unknown> = {};
+    for (const key in value) {
+      const name = foldedName(schema, key);
+      if (name !== undefined) given.set(name, value[key]);
+      else if (schema.loose && key !== "__proto__") decoded[key] = value[key];
+    }
+    for (const name in entries) {
+      const item = this.#decodeEntry(
+        entries[name]!,
+        given.get(name) ?? undefined,
+        path === "" ? name : `${path}.${name}`,
+      );
+      if (item !== undefined) decoded[name] = item;
+    }
+    return decoded;
+  }
+
+  /** A wrong value of an optional key is dropped when lenient. */
+  #decodeEntry(schema: Schema, value: unknown, path: string): unknown {
+    const before = this.problems.length;
+    const decoded = this.decode(schema, value, path);
+    if (this.problems.length === before || !this.#options.lenient || schema.type !== "optional")
+      return decoded;
+    if (this.#isNeeded(before)) return decoded;
+    for (const problem of this.problems.splice(before)) this.#options.lenient(problem);
+    return schema.fallback;
+  }
+
+  #isNeeded(since: number): boolean {
+    const { needs = [] } = this.#options;
+    return this.problems.slice(since).some(({ path }) => needs.some((need) => isWithin(path, need)));
+  }
+
+  #decodeRecord(schema: Schema, value: Record<string, unknown>, path: string): Record<string, unknown> {
+    const decoded: Record<string, unknown> = Object.create(null);
+    for (const key in value) decoded[key] = this.decode(schema.item!, value[key], `${path}.${key}`);
+    return decoded;
+  }
+
+  #decodeUnion(options: readonly Schema[], value: unknown, path: string): unknown {
+    const before = this.problems.length;
+    let first: Problem[] | undefined;
+    for (const option of options) {
+      const decoded = this.decode(option, value, path);
+      if (this.problems.length === before) return decoded;
+      const problems = this.problems.splice(before);
+      first ??= problems;
+    }
+    this.problems.push(...(first ?? []));
+    return undefined;
+  }
+
+  #check(checks: readonly Check[], decoded: unknown, value: unknown, path: string): void {
+    for (const { test, message } of checks) {
+      if ((test as (value: unknown) => boolean)(decoded)) continue;
+      const text = typeof message === "string" ? message : (message as (value: unknown) => string)(decoded);
+      this.#report({ path, message: sentence(text, value, path), wrongType: false });
+      return;
+    }
+  }
+
+  #wrongType(path: string, value: unknown, expected: string): undefined {
+    const message = value === undefined ? "missing" : `${shown(value)} is not ${expected}`;
+    this.problems.push({ path, message, wrongType: true });
+  }
+
+  /** A rule about the config as a whole has no key to drop: when lenient it is let go. */
+  #report(problem: Problem): void {
+    if (problem.path === "" && this.#options.lenient) this.#options.lenient(problem);
+    else this.problems.push(problem);
+  }
 }
 
 const typeNames: Record<string, string> = {
   string: "a string",
   number: "a number",
   boolean: "true or false",
-  Object: "an object",
-  Array: "a list",
 };
 
-/**
- * The value and what is wrong with it. A message of our own that does not start with a verb, or
- * is about the whole config, stands alone.
- */
-function sentence(issue: v.BaseIssue<unknown>): string {
-  const value = shown(issue.input);
-  if (issue.kind === "schema") {
-    if (issue.input === undefined) return "missing";
-    const expected = issue.expected ?? "something else";
-    return `${value} is not ${typeNames[expected] ?? `one of ${expected}`}`;
-  }
-  const alone = keysOf(issue).length === 0 || !/^(is|has|must|cannot) /.test(issue.message);
-  return alone ? issue.message : `${value} ${issue.message}`;
-}
+/** The value and what is wrong with it; a message that does not start with a verb stands alone. */
+const sentence = (message: string, value: unknown, path: string): string =>
+  path !== "" && /^(is|has|must|cannot) /.test(message) ? `${shown(value)} ${message}` : message;
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null;
+/** A value as JSON, as far as a line has room for it. */
+function shown(value: unknown): string {
+  let text: string;
+  try {
+    text = JSON.stringify(value) ?? String(value);
+  } catch {
+    // Nested too deep.
+    return Array.isArray(value) ? "[...]" : "{...}";
+  }
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
 
 /** Whether a path is another one or leads further into it. */
 const isWithin = (path: string, parent: string): boolean =>
   path === parent || path.startsWith(`${parent}.`) || path.startsWith(`${parent}[`);
-
-/**
- * Removes the wrong value: its own key, or the key of the list that holds it, or, when it is missing, what lacks
- * it. Returns the path of what went; undefined when that would be everything.
- */
-function dropKey(root: Record<string, unknown>, keys: readonly Key[]): string | undefined {
-  const end = keys.findIndex((key) => typeof key === "number");
-  const path = end < 0 ? keys : keys.slice(0, end);
-  for (let length = path.length; length > 0; length--) {
-    const holder = path
-      .slice(0, length - 1)
-      .reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), root);
-    const last = path[length - 1]!;
-    if (!isObject(holder) || !Object.hasOwn(holder, last)) continue;
-    delete holder[last];
-    return pathText(path.slice(0, length));
-  }
-  return undefined;
-}

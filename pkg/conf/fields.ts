@@ -1,5 +1,5 @@
 import { parseCidr, parseIp } from "@tscni/addr";
-import * as v from "valibot";
+import * as v from "./schema.ts";
 
 /*
  * Building blocks of config schemas. A message completes the sentence that starts with the value:
@@ -7,34 +7,23 @@ import * as v from "valibot";
  */
 
 /** A whole number from `min` to `max`. */
-export const integer = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
-  v.pipe(
-    v.number(),
-    v.integer("is not a whole number"),
-    v.minValue(min, max === Number.MAX_SAFE_INTEGER ? `is below ${min}` : `is not between ${min} and ${max}`),
-    v.maxValue(max, `is not between ${min} and ${max}`),
-  );
+export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): v.Schema<number> {
+  const limit = max === Number.MAX_SAFE_INTEGER ? `is below ${min}` : `is not between ${min} and ${max}`;
+  const whole = v.check(v.number(), Number.isInteger, "is not a whole number", { type: "integer" });
+  const keywords = max === Number.MAX_SAFE_INTEGER ? { minimum: min } : { minimum: min, maximum: max };
+  return v.check(whole, (n) => n >= min && n <= max, limit, keywords);
+}
 
 /** IPv4 or IPv6 text. "" counts as absent, as in the Go plugins. */
 export const ipAddress = () =>
-  v.pipe(
-    v.string(),
-    v.check((text) => text === "" || parseIp(text) !== undefined, "is not an IP address"),
-  );
+  v.check(v.string(), (text) => text === "" || parseIp(text) !== undefined, "is not an IP address");
 
 /** An address with prefix length. */
 export const cidr = () =>
-  v.pipe(
-    v.string(),
-    v.check((text) => parseCidr(text) !== undefined, "is not a CIDR address"),
-  );
+  v.check(v.string(), (text) => parseCidr(text) !== undefined, "is not a CIDR address");
 
 /** An Ethernet address, as text in any case with ":" or "-" between the bytes. "" counts as absent. */
-export const mac = () =>
-  v.pipe(
-    v.string(),
-    v.check((text) => text === "" || isMac(text), "is not a MAC address"),
-  );
+export const mac = () => v.check(v.string(), (text) => text === "" || isMac(text), "is not a MAC address");
 
 export const isMac = (text: string): boolean => /^[0-9a-f]{2}([:-][0-9a-f]{2}){5}$/i.test(text);
 
@@ -67,7 +56,7 @@ const commonKeys = {
   cniVersion: v.optional(v.string()),
   name: v.optional(v.string()),
   type: v.optional(v.string()),
-  capabilities: v.optional(v.record(v.string(), v.unknown())),
+  capabilities: v.optional(v.record(v.unknown())),
   args: v.optional(v.looseObject({})),
   runtimeConfig: v.optional(v.looseObject({})),
   prevResult: v.optional(v.unknown()),
@@ -77,7 +66,9 @@ const commonKeys = {
   "cni.dev/attachments": v.optional(v.unknown()),
 };
 
+type CommonKeys = typeof commonKeys;
+
 /** Declares a plugin's config: its own keys, beside those that every plugin config may have. */
-export function confSchema<const Own extends v.ObjectEntries>(own: Own) {
-  return v.object({ ...commonKeys, ...own } as Omit<typeof commonKeys, keyof Own> & Own);
+export function confSchema<const Own extends Readonly<Record<string, v.Schema>>>(own: Own) {
+  return v.object({ ...commonKeys, ...own } as Omit<CommonKeys, keyof Own> & Own);
 }

@@ -1,46 +1,34 @@
-import { shown } from "@tscni/types";
-import type * as v from "valibot";
+import type { Schema } from "./schema.ts";
 
-/** What we look at in a valibot schema to find the keys it declares. */
-export interface Shape {
-  readonly type: string;
-  readonly entries?: Readonly<Record<string, Shape>>;
-  readonly item?: Shape;
-  readonly value?: Shape;
-  readonly wrapped?: Shape;
-  readonly options?: readonly Shape[];
-}
-
-export type AnySchema = v.GenericSchema<unknown, unknown>;
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+const lowerCased = new WeakMap<object, Map<string, string>>();
 
 /**
- * Gives every key the spelling that the schema declares and drops keys that are null: the Go plugins match
- * keys in any case (containerd sends `HostPort`), take the last of several spellings, and treat null as absent.
- * Keys that the schema doesn't know stay as they are. Returns a copy; the input is not changed.
+ * The key that an object's schema declares for a key in any spelling; undefined when it declares none. The Go
+ * plugins match keys without regard to case, and containerd sends `HostPort`.
  */
-export function foldKeys(shape: Shape, value: unknown): unknown {
-  if (shape.wrapped) return foldKeys(shape.wrapped, value);
-  if (shape.options) {
-    // Of the alternatives, those of the value's kind: a list is not an object's wrong value here.
-    const fitting = shape.options.filter((option) => !(option.entries && Array.isArray(value)));
-    return fitting.reduce((folded, option) => foldKeys(option, folded), value);
+export function foldedName(schema: Schema, key: string): string | undefined {
+  const entries = schema.entries!;
+  if (Object.hasOwn(entries, key)) return key;
+  let names = lowerCased.get(entries);
+  if (names === undefined) {
+    names = new Map(Object.keys(entries).map((name) => [name.toLowerCase(), name]));
+    lowerCased.set(entries, names);
   }
-  if (shape.item && Array.isArray(value)) return value.map((item) => foldKeys(shape.item!, item));
-  if (shape.type === "record" && shape.value && isObject(value)) {
-    return Object.fromEntries(Object.entries(value).map(([k, item]) => [k, foldKeys(shape.value!, item)]));
-  }
-  // valibot takes a list for an object; its text is neither, and shows in the message.
-  if (shape.entries && Array.isArray(value)) return shown(value);
-  if (!shape.entries || !isObject(value)) return value;
-  const spelling = new Map(Object.keys(shape.entries).map((key) => [key.toLowerCase(), key]));
+  return names.get(key.toLowerCase());
+}
+
+/**
+ * A value with the keys of its objects spelt as the schema declares them and null keys gone, of several
+ * spellings the last. What is wrong stays as it is: for those who look at a config without decoding it.
+ */
+export function foldKeys(schema: Schema, value: unknown): unknown {
+  if (schema.wrapped) return foldKeys(schema.wrapped, value);
+  if (!schema.entries || typeof value !== "object" || value === null || Array.isArray(value)) return value;
   const folded: [string, unknown][] = [];
   for (const [key, item] of Object.entries(value)) {
     if (item === null) continue;
-    const known = spelling.get(key.toLowerCase());
-    folded.push(known === undefined ? [key, item] : [known, foldKeys(shape.entries[known]!, item)]);
+    const name = foldedName(schema, key);
+    folded.push(name === undefined ? [key, item] : [name, foldKeys(schema.entries[name]!, item)]);
   }
   return Object.fromEntries(folded);
 }

@@ -1,4 +1,5 @@
-import type { AnySchema, Shape } from "./fold.ts";
+import { foldedName } from "./fold.ts";
+import type { Schema } from "./schema.ts";
 
 /** A key that no plugin reads, with the one that was probably meant. */
 export interface UnknownKey {
@@ -8,28 +9,28 @@ export interface UnknownKey {
 }
 
 /** Keys of a config that its schema does not declare. Loose objects, whose rest is another's, may hold anything. */
-export function unknownKeys(schema: AnySchema, json: unknown): UnknownKey[] {
+export function unknownKeys(schema: Schema, json: unknown): UnknownKey[] {
   const found: UnknownKey[] = [];
-  collect(schema as unknown as Shape, json, "", found);
+  collect(schema, json, "", found);
   return found;
 }
 
-function collect(shape: Shape, value: unknown, path: string, found: UnknownKey[]): void {
+function collect(shape: Schema, value: unknown, path: string, found: UnknownKey[]): void {
   if (shape.wrapped) {
     collect(shape.wrapped, value, path, found);
     return;
   }
-  if (shape.item && Array.isArray(value)) {
-    for (const [i, item] of value.entries()) collect(shape.item, item, `${path}[${i}]`, found);
+  if (shape.type === "array" && Array.isArray(value)) {
+    for (const [i, item] of value.entries()) collect(shape.item!, item, `${path}[${i}]`, found);
     return;
   }
   if (!shape.entries || typeof value !== "object" || value === null) return;
   const known = Object.keys(shape.entries);
   for (const [key, item] of Object.entries(value)) {
     const at = path === "" ? key : `${path}.${key}`;
-    const name = known.find((k) => k.toLowerCase() === key.toLowerCase());
+    const name = foldedName(shape, key);
     if (name !== undefined) collect(shape.entries[name]!, item, at, found);
-    else if (shape.type !== "loose_object") {
+    else if (!shape.loose) {
       const suggestion = nearest(key, known);
       found.push(suggestion === undefined ? { path: at } : { path: at, suggestion });
     }

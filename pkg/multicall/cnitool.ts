@@ -1,17 +1,15 @@
-import type { Finding, PluginSchema } from "@tscni/cnitool";
+import { type Finding, main, type PluginSchema, processIo } from "@tscni/cnitool";
 import { type AnySchema, confProblems, unknownKeys } from "@tscni/conf";
-import type { Registry } from "./registry.ts";
+import { calledAs } from "./called-as.ts";
 
-/** Runs cnitool with the configs of this executable's plugins known to it. */
-export function exitCodeOfCnitool(registry: Registry, argv: string[]): Promise<number> {
-  const { main, processIo } = registry.loadCnitool();
-  const schemas = (type: string) => pluginSchemaOf(registry, type);
-  return main(argv, process.env, { ...processIo(process.env), schemas });
+/** Runs cnitool with the configs of this executable's plugins (name: the module conf.ts) known to it. */
+export async function cnitool(confs: Readonly<Record<string, object>>): Promise<void> {
+  const schemas = (type: string) =>
+    Object.hasOwn(confs, type) ? pluginSchemaOf(confSchemaOf(confs[type]!)) : undefined;
+  process.exitCode = await main(calledAs().args, process.env, { ...processIo(process.env), schemas });
 }
 
-function pluginSchemaOf({ plugins }: Registry, type: string): PluginSchema | undefined {
-  if (!Object.hasOwn(plugins, type)) return undefined;
-  const schema = confSchemaOf(plugins[type]!.loadConf());
+function pluginSchemaOf(schema: AnySchema): PluginSchema {
   return { checkConf: (raw) => [...wrongValues(schema, raw), ...keysNotRead(schema, raw)] };
 }
 
@@ -35,6 +33,6 @@ export function confSchemaOf(module: object): AnySchema {
 }
 
 function isConfSchema(value: unknown): value is AnySchema {
-  const schema = value as { kind?: unknown; entries?: object } | null;
-  return typeof schema === "object" && schema?.kind === "schema" && "cniVersion" in (schema.entries ?? {});
+  const schema = value as Partial<AnySchema> | null;
+  return typeof schema === "object" && schema?.type === "object" && "cniVersion" in (schema.entries ?? {});
 }

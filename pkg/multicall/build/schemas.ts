@@ -1,10 +1,9 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { AnySchema } from "@tscni/conf";
-import { toJsonSchema } from "@valibot/to-json-schema";
+import { jsonSchemaOf } from "@tscni/conf";
 import { confSchemaOf } from "../cnitool.ts";
-import type { PluginPackage } from "./entry.ts";
+import type { PluginPackage } from "./entries.ts";
 
 /**
  * Writes `<folder>/<plugin>.json`, the JSON Schema of each plugin's config, for editors and for the
@@ -15,14 +14,9 @@ export async function writeSchemas(plugins: readonly PluginPackage[], folder: st
   mkdirSync(folder, { recursive: true });
   for (const plugin of plugins) {
     const conf = confSchemaOf(await import(pathToFileURL(join(plugin.folder, "conf.ts")).href));
-    writeFileSync(
-      join(folder, `${plugin.name}.json`),
-      `${JSON.stringify(jsonSchemaOf(plugin, conf), null, 2)}\n`,
-    );
+    const document = { $schema, title: plugin.name, description: plugin.about, ...jsonSchemaOf(conf) };
+    writeFileSync(join(folder, `${plugin.name}.json`), `${JSON.stringify(document, null, 2)}\n`);
   }
 }
 
-function jsonSchemaOf({ name, about }: PluginPackage, conf: AnySchema): object {
-  const { $schema, ...rest } = toJsonSchema(conf, { errorMode: "ignore", typeMode: "input" });
-  return { $schema, title: name, description: about, ...rest };
-}
+const $schema = "https://json-schema.org/draft/2020-12/schema";

@@ -1,6 +1,5 @@
 import { parseCidr, parseIp } from "@tscni/addr";
-import { cidr, confSchema, integer, ipAddress, routeConf } from "@tscni/conf";
-import * as v from "valibot";
+import { cidr, confSchema, type Infer, integer, ipAddress, routeConf, v } from "@tscni/conf";
 
 export const defaultDataDir = "/var/lib/cni/networks";
 
@@ -19,12 +18,10 @@ const range = () => v.object(rangeKeys);
 
 /** An address with or without prefix length; the length is not looked at. */
 const requestedIp = () =>
-  v.pipe(
+  v.check(
     v.string(),
-    v.check(
-      (text) => (text.includes("/") ? parseCidr(text)?.ip : parseIp(text)) !== undefined,
-      "is not an IP address",
-    ),
+    (text) => (text.includes("/") ? parseCidr(text)?.ip : parseIp(text)) !== undefined,
+    "is not an IP address",
   );
 
 /** Options of host-local; the README's table says them in words. */
@@ -59,6 +56,6 @@ export const HostLocalConf = confSchema({
   ),
 });
 
-export type HostLocalConf = v.InferOutput<typeof HostLocalConf>;
-export type RangeConf = v.InferOutput<ReturnType<typeof range>>;
-export type RouteConf = v.InferOutput<ReturnType<typeof routeConf>>;
+export type HostLocalConf = Infer<typeof HostLocalConf>;
+export type RangeConf = Infer<ReturnType<typeof range>>;
+export type RouteConf = Infer<ReturnType<typeof routeConf>>;

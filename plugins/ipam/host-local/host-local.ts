@@ -251,7 +251,7 @@ function resultOf(picks: readonly Pick[], conf: HostLocalConf, dns: Dns): Result
   };
 }
 
-/** A route of the config in canonical text; valibot leaves keys out that were not given. */
+/** A route of the config in canonical text; keys that were not given are absent. */
 function routeOf({ dst, gw, ...rest }: RouteConf): Route {
   const canonical = { dst: cidrText(parseCidr(dst)!), ...(gw ? { gw: ipText(parseIp(gw)!) } : {}) };
   return { ...canonical, ...(rest as Omit<Route, "dst" | "gw">) };

@@ -1,11 +1,11 @@
 import { isMac, parseCniArgs } from "@tscni/conf";
 import {
   announceAddresses,
-  cidrOf,
   configureInterface,
   containerInterfaceOf,
   createVeth,
   deleteAttachmentLink,
+  enableAnnouncements,
   gcAttachmentLinks,
   interfaceOf,
   prepareInterface,
@@ -47,10 +47,11 @@ export default definePlugin({
       mac,
       master: bridge.index,
     });
-    undo.defer(() => deleteAttachmentLink(host, call, call.netns));
+    undo.defer(() => removeLink(call));
     joinPort(host, veth.host.index, call.conf);
 
     const lease = await addLease(call, undo);
+    if (lease) undo.defer(() => removeLink(call)); // before the lease, as in DEL: no interface keeps a free address
     const result = resultOf(call, bridge, veth, lease && withGateways(lease, call.conf));
     if (lease) {
       sandbox.enter(() => prepareContainer(call, result));
@@ -61,7 +62,7 @@ export default definePlugin({
       setLink(container, { index: veth.container.index }, { up: true });
     }
     if (!call.conf.disableContainerInterface) waitUntilUp(host, veth.host.index);
-    if (lease) sandbox.enter(() => announce(veth, result));
+    if (lease) announceAddresses(container, veth.container);
 
     // The bridge takes its first port's address unless it was given one.
     result.interfaces[0] = interfaceOf(getLink(host, { index: bridge.index }) ?? bridge);
@@ -69,9 +70,8 @@ export default definePlugin({
   },
 
   async del(call) {
-    using host = openRoute();
     await attemptAll(
-      () => deleteAttachmentLink(host, call, call.netns),
+      () => removeLink(call),
       () => releaseLease(call),
     );
   },
@@ -109,6 +109,12 @@ export default definePlugin({
   },
 });
 
+/** On a socket of its own: when an ADD is taken back, those that it had open are closed already. */
+function removeLink(call: BridgeCall): void {
+  using host = openRoute();
+  deleteAttachmentLink(host, call, call.netns);
+}
+
 /** MAC address for the container's end: CNI_ARGS, then args.cni.mac, then the mac capability; the last given wins. */
 function macOf({ args, conf }: BridgeCall): string | undefined {
   const { MAC } = parseCniArgs(args, ["MAC"]);
@@ -123,17 +129,8 @@ function prepareContainer({ conf, ifName }: BridgeCall, result: Result): void {
   const dad = conf.enabledad ? "1" : "0";
   writeSysctlIfPresent(`net/ipv6/conf/${ifName}/enhanced_dad`, dad);
   writeSysctlIfPresent(`net/ipv6/conf/${ifName}/accept_dad`, dad);
-  writeSysctlIfPresent(`net/ipv4/conf/${ifName}/arp_notify`, "1");
+  enableAnnouncements(ifName);
   prepareInterface(ifName, result);
-}
-
-function announce({ container }: Veth, result: Result): void {
-  if (container.address)
-    announceAddresses(
-      container.index,
-      container.address,
-      result.ips.map(({ address }) => cidrOf(address).ip),
-    );
 }
 
 /** The interfaces: bridge, host end, container end, and the VLAN's gateway if there is one. */

@@ -1,7 +1,6 @@
-import { confSchema } from "@tscni/conf";
-import type * as v from "valibot";
+import { confSchema, type Infer } from "@tscni/conf";
 
 /** No keys of its own: it always acts on `lo`. */
 export const LoopbackConf = confSchema({});
 
-export type LoopbackConf = v.InferOutput<typeof LoopbackConf>;
+export type LoopbackConf = Infer<typeof LoopbackConf>;
