@@ -16,7 +16,7 @@ import {
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { baseBinary, hostTarget, run, type Target, targets } from "./build/base.ts";
-import { entrySource, findPlugins, type PluginPackage } from "./build/entry.ts";
+import { entrySources, findPlugins } from "./build/entries.ts";
 import { writeSchemas } from "./build/schemas.ts";
 
 const here = import.meta.dirname;
@@ -31,16 +31,17 @@ const flags = [
   "--no-compile-autoload-bunfig",
   "--no-compile-autoload-tsconfig",
   "--no-compile-autoload-package-json",
-  "--reject-unresolved",
+  // A module that is looked for by a computed name could be found in the working directory. Ours are inside.
+  "--allow-unresolved=/$bunfs/root/*",
 ];
 
-/** Compiles the entry for one target into `<folder>/tscni`, which appears whole or not at all. */
-function compile(entry: string, target: Target, folder: string): void {
+/** Compiles the programs for one target into `<folder>/tscni`, which appears whole or not at all. */
+function compile(entries: readonly string[], target: Target, folder: string): void {
   const work = mkdtempSync(join(folder, ".build-"));
   try {
     const outfile = join(work, "tscni"); // the name that stack traces show
     const base = `--compile-executable-path=${baseBinary(root, target)}`;
-    run([process.execPath, "build", ...flags, base, entry, "--outfile", outfile], here);
+    run([process.execPath, "build", ...flags, base, ...entries, "--outfile", outfile], here);
     renameSync(outfile, join(folder, "tscni"));
   } finally {
     rmSync(work, { recursive: true });
@@ -53,11 +54,23 @@ function link(folder: string, names: readonly string[]): void {
   for (const name of names) symlinkSync("tscni", join(folder, name));
 }
 
-function buildFor(target: Target, entry: string, plugins: readonly PluginPackage[]): void {
+function buildFor(target: Target, entries: readonly string[], names: readonly string[]): void {
   const folder = join(root, "dist", target === hostTarget() ? "bin" : `${target}/bin`);
   mkdirSync(folder, { recursive: true });
-  compile(entry, target, folder);
-  link(folder, [...plugins.map(({ name }) => name), "cnitool"]);
+  compile(entries, target, folder);
+  link(folder, names);
+}
+
+/** Writes the sources of the programs; returns their paths, that of the one that starts first. */
+function writeEntries(sources: ReadonlyMap<string, string>): string[] {
+  const folder = join(here, "dist");
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  return [...sources].map(([name, source]) => {
+    const path = join(folder, `${name}.ts`);
+    writeFileSync(path, `// Written by pkg/multicall/build.ts.\n${source}`);
+    return path;
+  });
 }
 
 const { values } = parseArgs({ options: { target: { type: "string", multiple: true } } });
@@ -69,9 +82,7 @@ if (unknown !== undefined) {
 
 const plugins = findPlugins(root);
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-mkdirSync(join(here, "dist"), { recursive: true });
-const entry = join(here, "dist/entry.ts");
-writeFileSync(entry, entrySource(plugins, version));
-
-for (const target of wanted) buildFor(target as Target, entry, plugins);
+const entries = writeEntries(entrySources(plugins, version));
+const links = [...plugins.map(({ name }) => name), "cnitool"];
+for (const target of wanted) buildFor(target as Target, entries, links);
 await writeSchemas(plugins, join(root, "dist/schema"));

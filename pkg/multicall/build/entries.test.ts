@@ -1,0 +1,43 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { entrySources, findPlugins, type PluginPackage } from "./entries.ts";
+
+const root = join(import.meta.dirname, "../../..");
+
+test("finds the plugins in their folders", () => {
+  const plugins = findPlugins(root);
+  expect(plugins.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(["bridge", "host-local", "loopback"]),
+  );
+  for (const { folder, about } of plugins) {
+    expect(existsSync(join(folder, "conf.ts"))).toBe(true);
+    expect(about).not.toBe("");
+  }
+});
+
+const plugin = (name: string, kind: Partial<PluginPackage> = {}): PluginPackage => ({
+  name,
+  packageName: `@tscni/plugin-${name}`,
+  about: `does "${name}"`,
+  folder: "",
+  isIpam: false,
+  delegates: false,
+  ...kind,
+});
+const sources = entrySources(
+  [plugin("pool", { isIpam: true }), plugin("wire", { delegates: true }), plugin("lo")],
+  "1.2.3",
+);
+
+test("there is a program for each plugin, one for cnitool, and the first chooses", () => {
+  expect([...sources.keys()]).toEqual(["tscni", "about", "cnitool", "pool", "wire", "lo"]);
+  expect(sources.get("tscni")).toContain('main(["pool","wire","lo","cnitool"])');
+  expect(sources.get("about")).toContain('about("1.2.3", {"pool":"does \\"pool\\""');
+});
+
+test("only a plugin that delegates carries the IPAM plugins, loaded on demand by literal names", () => {
+  expect(sources.get("wire")).toContain('"pool": () => require("@tscni/plugin-pool")');
+  expect(sources.get("wire")).not.toContain("plugin-lo");
+  expect(sources.get("lo")).not.toContain("require");
+});

@@ -1,0 +1,81 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** A plugin's workspace package. */
+export interface PluginPackage {
+  /** The CNI type: the name of its folder. */
+  name: string;
+  packageName: string;
+  about: string;
+  folder: string;
+  /** Whether it hands out addresses itself. */
+  isIpam: boolean;
+  /** Whether it has addresses handed out by another. */
+  delegates: boolean;
+}
+
+/** The plugins, by what lies in plugins/ and windows/. */
+export function findPlugins(root: string): PluginPackage[] {
+  return globSync(["plugins/*/*/package.json", "windows/*/package.json"], { cwd: root })
+    .sort()
+    .map((path) => packageAt(root, dirname(path)))
+    .filter(({ name, folder }) => existsSync(join(folder, `${name}.ts`)));
+}
+
+function packageAt(root: string, path: string): PluginPackage {
+  const json = JSON.parse(readFileSync(join(root, path, "package.json"), "utf8"));
+  return {
+    name: json.name.replace("@tscni/plugin-", ""),
+    packageName: json.name,
+    about: json.description,
+    folder: join(root, path),
+    isIpam: path.startsWith("plugins/ipam/"),
+    delegates: "@tscni/ipam" in json.dependencies,
+  };
+}
+
+/**
+ * The programs that the executable is made of, name to source. The first, `tscni`, starts one of the others. Each is
+ * bundled by itself, with its own copy of what it shares with others: together in one bundle, a module that is
+ * loaded on demand makes all that it imports start on demand, which costs every plugin about a fifth of its start
+ * (docs/decisions/0001).
+ */
+export function entrySources(plugins: readonly PluginPackage[], version: string): Map<string, string> {
+  const names = [...plugins.map(({ name }) => name), "cnitool"];
+  const abouts = Object.fromEntries(plugins.map(({ name, about }) => [name, about]));
+  return new Map([
+    ["tscni", `import { main } from "../main.ts";\nmain(${JSON.stringify(names)});\n`],
+    [
+      "about",
+      `import { about } from "../about.ts";\nabout(${JSON.stringify(version)}, ${JSON.stringify(abouts)});\n`,
+    ],
+    ["cnitool", cnitoolSource(plugins)],
+    ...plugins.map((plugin) => [plugin.name, pluginSource(plugin, plugins)] as const),
+  ]);
+}
+
+function pluginSource({ packageName, delegates }: PluginPackage, plugins: readonly PluginPackage[]): string {
+  if (!delegates) {
+    return `import plugin from "${packageName}";
+import { runPlugin } from "@tscni/skel";
+runPlugin(plugin);
+`;
+  }
+  const lines = plugins
+    .filter(({ isIpam }) => isIpam)
+    .map((ipam) => `  "${ipam.name}": () => require("${ipam.packageName}"),\n`);
+  return `import plugin from "${packageName}";
+import { runDelegating } from "../plugin.ts";
+runDelegating(plugin, {
+${lines.join("")}});
+`;
+}
+
+function cnitoolSource(plugins: readonly PluginPackage[]): string {
+  const imports = plugins.map(({ packageName }, i) => `import * as conf${i} from "${packageName}/conf";\n`);
+  const lines = plugins.map(({ name }, i) => `  "${name}": conf${i},\n`);
+  return `${imports.join("")}import { cnitool } from "../cnitool.ts";
+cnitool({
+${lines.join("")}});
+`;
+}
