@@ -37,7 +37,11 @@ export const globalFlags: readonly Flag[] = [
     about: "Interface name (default $CNI_IFNAME or eth0)",
   },
   { name: "json", about: "Print one JSON value on stdout, also for an error" },
-  { name: "timeout", value: "duration", about: "Give up after e.g. 30s, 500ms, 2m (default: never)" },
+  {
+    name: "timeout",
+    value: "duration",
+    about: "Give up after e.g. 30s, 500ms, 2m (default: 3m for each plugin)",
+  },
 ];
 
 const attachment = "<network-name> <netns>";

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import type { CallOptions, Libcni, NetworkConfigList } from "@tscni/libcni";
+import { CniError } from "@tscni/types";
 import { parseDuration } from "./duration.ts";
 import type { Parsed } from "./flags.ts";
 import type { Io } from "./io.ts";
@@ -38,7 +39,32 @@ export const absolute = ({ io }: Context, path: string): string => resolve(io.cw
 /** The network of this name. Errors name the folder as it was given, as Go's do. */
 export async function networkOf(context: Context, name: string): Promise<NetworkConfigList> {
   const { loadConfList } = await import("@tscni/libcni");
-  return loadConfList(confDirOf(context), name);
+  const dir = confDirOf(context);
+  try {
+    return loadConfList(dir, name);
+  } catch (error) {
+    if (!(error instanceof CniError) || !error.msg.startsWith("no net configuration with name")) throw error;
+    const { nearest } = await import("@tscni/conf");
+    const meant = nearest(name, Object.keys(await networksIn(dir)));
+    throw new CniError(
+      error.code,
+      error.msg,
+      meant === undefined ? {} : { details: `did you mean "${meant}"?` },
+    );
+  }
+}
+
+/** The networks of a config folder, each with its file. Files that cannot be read are passed over. */
+export async function networksIn(dir: string): Promise<Record<string, string>> {
+  const { confFromFile, confListFromFile, listConfFiles } = await import("@tscni/libcni");
+  const found: Record<string, string> = {};
+  for (const file of listConfFiles(dir)) {
+    try {
+      const { name } = file.endsWith(".conflist") ? confListFromFile(file) : confFromFile(file);
+      found[name] ??= file;
+    } catch {}
+  }
+  return found;
 }
 
 /** libcni as flags and environment want it. */

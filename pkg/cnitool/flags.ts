@@ -10,6 +10,13 @@ export interface Flag {
 /** A command line that cannot be understood; main answers it with the command's usage. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
+  /** The flag that nobody knows, when that is what is wrong. */
+  readonly unknownFlag: string | undefined;
+
+  constructor(message: string, unknownFlag?: string) {
+    super(message);
+    this.unknownFlag = unknownFlag;
+  }
 }
 
 /** What stood on the command line: the words that are no flags, and each flag's values in order. */
@@ -76,7 +83,7 @@ function parseLong(word: string, rest: string[], flags: readonly Flag[], parsed:
   const equals = word.indexOf("=");
   const name = equals < 0 ? word.slice(2) : word.slice(2, equals);
   const flag = flags.find((f) => f.name === name);
-  if (flag === undefined) throw new UsageError(`unknown flag: --${name}`);
+  if (flag === undefined) throw new UsageError(`unknown flag: --${name}`, name);
   if (equals >= 0) parsed.add(flag, checked(flag, word.slice(equals + 1)));
   else if (!flag.value) parsed.add(flag, "true");
   else if (rest.length > 0) parsed.add(flag, rest.shift()!);

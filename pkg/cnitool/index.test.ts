@@ -79,6 +79,15 @@ test.each([
   expect(stderr.endsWith(`\n\n${message}\n`)).toBe(true);
 });
 
+test.each([
+  ["add --ifnam x a b", "unknown flag: --ifnam", "did you mean --ifname?"],
+  ["gc --dryrun a", "unknown flag: --dryrun", "did you mean --dry-run?"],
+])("%j: the flag that was meant stands below the message", async (line, message, meant) => {
+  const { stderr } = await cnitool(line);
+  expect(stderr.startsWith(`Error: ${message}\n  ${meant}\nUsage:\n`)).toBe(true);
+  expect(stderr.endsWith(`\n${message}\n`)).toBe(true);
+});
+
 test("with --json an error is an error object on stdout", async () => {
   const { status, stdout, stderr } = await cnitool("add --json");
   expect(status).toBe(1);

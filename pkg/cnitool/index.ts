@@ -34,7 +34,7 @@ export async function main(argv: readonly string[], env: Env, io: Io): Promise<n
       throw new UsageError(`requires at least ${command.minWords} arg(s), only received ${length}`);
     return await (await command.load()).run(context);
   } catch (error) {
-    return failure(error, command, argv, io);
+    return await failure(error, command, argv, io);
   }
 }
 
@@ -59,9 +59,15 @@ const interrupted = 130;
  * Says what went wrong as Go's cnitool does, for scripts that look at it: the message, the usage, and the
  * message again. Commands that the Go tool lacks show their usage only when the command line was wrong.
  */
-function failure(error: unknown, command: Command | undefined, argv: readonly string[], io: Io): number {
+async function failure(
+  error: unknown,
+  command: Command | undefined,
+  argv: readonly string[],
+  io: Io,
+): Promise<number> {
   if (isBrokenPipe(error)) return 1;
   const message = messageLines(messageOf(error));
+  message.more.push(...(await flagMeant(error, command)));
   io.stderr(errorText(message));
   if (wantsJson(argv)) io.stdout(jsonText(errorObject(error)));
   else if (command === undefined || command.likeGo || error instanceof UsageError) {
@@ -69,6 +75,17 @@ function failure(error: unknown, command: Command | undefined, argv: readonly st
     io.stderr(`${usage}\n${message.headline}\n`);
   }
   return io.signal?.aborted ? interrupted : 1;
+}
+
+/** A line with the flag that an unknown one was probably meant to be. */
+async function flagMeant(error: unknown, command: Command | undefined): Promise<string[]> {
+  if (!(error instanceof UsageError) || error.unknownFlag === undefined) return [];
+  const { nearest } = await import("@tscni/conf");
+  const meant = nearest(
+    error.unknownFlag,
+    [...(command?.flags ?? []), ...globalFlags].map((flag) => flag.name),
+  );
+  return meant === undefined ? [] : [`did you mean --${meant}?`];
 }
 
 /** Whether `--json` was given, also on a command line that could not be understood. */

@@ -21,7 +21,7 @@ export function keptBy(context: Context, cached: readonly Attachment[]): Attachm
   if (flags.all("keep").length + files.length === 0) return undefined;
   const kept = [
     ...flags.all("keep").map((text) => parseKept(text, "--keep")),
-    ...files.flatMap((file) => readKeepFile(context, file)),
+    ...files.flatMap((file) => listed(context, file)),
   ];
   const pairs = kept.flatMap(({ containerId, ifName }) => {
     if (ifName !== undefined) return [{ containerId, ifName }];
@@ -29,6 +29,13 @@ export function keptBy(context: Context, cached: readonly Attachment[]): Attachm
     return [...new Set([...known, ifNameOf(context)])].map((name) => ({ containerId, ifName: name }));
   });
   return [...new Map(pairs.map((pair) => [`${pair.containerId}:${pair.ifName}`, pair])).values()];
+}
+
+/** What a keep file lists. That it lists nothing is honoured, but said: it may be an accident. */
+function listed(context: Context, file: string): Kept[] {
+  const kept = readKeepFile(context, file);
+  if (kept.length === 0) context.io.stderr(`Note: ${file} lists nothing to keep.\n`);
+  return kept;
 }
 
 function readKeepFile(context: Context, file: string): Kept[] {

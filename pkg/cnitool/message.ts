@@ -7,7 +7,7 @@ export interface Message {
 
 /** Where libcni begins to tell what Go's does not: about the run, advice, what became of a rollback. */
 const extras =
-  /; (?=[^\s;]+ [A-Z]+(?: for network "[^"\n]*")? failed after \d|what to do: |rolled back: |rolling back failed, )/g;
+  /; (?=[^\s;]+ [A-Z]+(?: for network "[^"\n]*")? failed after \d|what to do: |did you mean |rolled back: |rolling back failed, )/g;
 
 /** Splits the text of an error from libcni. Errors that were joined follow each other in `more`. */
 export function messageLines(text: string): Message {

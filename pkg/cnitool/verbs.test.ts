@@ -154,6 +154,12 @@ describe.skipIf(process.platform === "win32")("with plugins that are scripts", (
     expect(calls().length).toBe(2);
   });
 
+  test("a network's name that is almost right", async () => {
+    const { stderr } = await cnitool("status", "nett");
+    const message = `no net configuration with name "nett" in ${join(dir, "conf")}`;
+    expect(stderr.startsWith(`Error: ${message}\n  did you mean "net"?\nUsage:\n`)).toBe(true);
+  });
+
   test("--rollback takes back what an ADD did before it failed", async () => {
     conflist("bad", [{ type: "one" }, { type: "two", fail: "ADD" }]);
     expect((await cnitool("add", "bad", "/ns/web", "--rollback")).status).toBe(1);
@@ -282,6 +288,13 @@ describe.skipIf(process.platform === "win32")("with plugins that are scripts", (
         silent,
       );
       expect(await left()).toEqual(["/ns/c"]);
+    });
+
+    test("an empty keep file keeps nothing, and that is said", async () => {
+      writeFileSync(join(dir, "live"), "# none\n");
+      const { status, stderr } = await cnitool("gc", "net", "--keep-file", "live");
+      expect([status, stderr]).toEqual([0, "Note: live lists nothing to keep.\n"]);
+      expect(await left()).toEqual([]);
     });
 
     test("--dry-run only tells", async () => {

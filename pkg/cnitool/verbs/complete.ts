@@ -1,7 +1,6 @@
 import { readdirSync } from "node:fs";
-import { confListFromFile, listConfFiles } from "@tscni/libcni";
 import { type Command, commands, findCommand, globalFlags } from "../commands.ts";
-import { type Context, confDirOf, libcniOf, pluginDirsOf } from "../context.ts";
+import { type Context, confDirOf, libcniOf, networksIn, pluginDirsOf } from "../context.ts";
 import { commandIndex, type Flag, Parsed, parseFlags } from "../flags.ts";
 import { completionScripts } from "../shells.ts";
 
@@ -64,27 +63,16 @@ async function valuesOf(flag: Flag, context: Context): Promise<Answer> {
   };
 }
 
-function wordsOf(command: Command, context: Context): Answer {
+async function wordsOf(command: Command, context: Context): Promise<Answer> {
   const count = context.words.length;
   if (command.name === "completion") return { words: count === 0 ? shellNames.map((name) => [name]) : [] };
   if (command.name === "help") return { words: count === 0 ? visible.map((c) => [c.name, c.summary]) : [] };
   if (command.name === "version") return { words: pluginNames(context).map((name) => [name]) };
   if (count > 0) return { words: [], files: count === 1 && command.minWords === 2 };
-  return { words: networks(context), files: command.name === "validate" };
+  return { words: Object.entries(await networksIn(confDirOf(context))), files: command.name === "validate" };
 }
 
 const shellNames = Object.keys(completionScripts);
-
-/** The networks of the config folder, each with its file. Files that cannot be read are passed over. */
-function networks(context: Context): [string, string][] {
-  return listConfFiles(confDirOf(context)).flatMap((file): [string, string][] => {
-    try {
-      return [[confListFromFile(file).name, file]];
-    } catch {
-      return [];
-    }
-  });
-}
 
 function pluginNames(context: Context): string[] {
   return pluginDirsOf(context).flatMap((dir) => {
