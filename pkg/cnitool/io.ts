@@ -19,8 +19,8 @@ export interface Io {
   stderr(text: string): void;
   /** What relative paths start from. */
   cwd: string;
-  /** Whether stdout is a terminal that shows colours. */
-  colour?: boolean;
+  /** Whether stdout is a terminal; asked only when there is something to colour. */
+  isTerminal?(): boolean;
   /** Fires when the user interrupts: the plugin that runs is stopped, and what it left is on record. */
   signal?: AbortSignal;
   /** How plugins are found and run; by default as executables. */

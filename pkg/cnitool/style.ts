@@ -13,9 +13,13 @@ export interface Style {
 
 /** Colour only on a terminal, and neither with NO_COLOR (https://no-color.org) nor on a dumb one. */
 export function styleOf(io: Io, env: Env): Style {
-  const colour = io.colour === true && !env.NO_COLOR && env.TERM !== "dumb";
+  let known: boolean | undefined;
+  const colour = () => {
+    known ??= !env.NO_COLOR && env.TERM !== "dumb" && io.isTerminal?.() === true;
+    return known;
+  };
   const sgr = (on: number, off: number) => (text: string) =>
-    colour ? `\u001b[${on}m${text}\u001b[${off}m` : text;
+    colour() ? `\u001b[${on}m${text}\u001b[${off}m` : text;
   return { bold: sgr(1, 22), dim: sgr(2, 22), red: sgr(31, 39), yellow: sgr(33, 39), green: sgr(32, 39) };
 }
 

@@ -53,5 +53,5 @@ function showPlan({ io, style }: Context, report: GcReport): void {
   const rows = [...report.deleted.map(row("delete")), ...report.kept.map(row("keep"))];
   if (rows.length > 0) io.stdout(table(["FATE", "CONTAINER", "IFNAME", "NETNS"], rows, style));
   io.stdout(`${report.deleted.length} to delete, ${report.kept.length} to keep.\n`);
-  if (report.plugins.length > 0) io.stdout(`Then GC of ${report.plugins.join(", ")}.\n`);
+  if (report.plugins.length > 0) io.stdout(`Then GC runs in ${report.plugins.join(", ")}.\n`);
 }
