@@ -60,13 +60,14 @@ export function pluginErrorOf(
   const ending = foreign ? `fork/exec ${file}: ${errnoTexts.ENOEXEC}` : endingOf(file, result);
   const stderr = foreign ? "" : result.stderr;
   const { code, msg, details } = errorObjectOf(result.stdout, stderr, ending);
-  const hint = hintOf(`${msg}\n${details}`) ?? hintOf(ending) ?? hintOf(stderr);
+  const whole = ending + stopText(result, options.timeoutMs);
+  const hint = hintOf(`${msg}\n${details}`) ?? hintOf(whole) ?? hintOf(stderr);
   return new PluginError(code, msg, details, {
     plugin: file,
     verb: call.command,
     ...(options.network ? { network: options.network } : {}),
     durationMs: result.durationMs,
-    ending: ending + stopText(result, options.timeoutMs),
+    ending: whole,
     ...(result.signal ? { signal: result.signal } : {}),
     // When stderr is the message already, its tail would say it twice.
     stderrTail: result.stdout === "" ? "" : tail(stderr, 5),

@@ -25,6 +25,14 @@ const hints: readonly (readonly [RegExp, string])[] = [
     "the plugin's interpreter or dynamic loader is missing: a script's #! line, or a build for another libc",
   ],
   [
+    /stopped at its time limit/,
+    "the plugin hangs, or needs more time: it may wait for a lock, a daemon or the network; what it wrote last is above",
+  ],
+  [
+    /^signal: killed$/,
+    "something else killed the plugin: look for the OOM killer in the kernel's log (dmesg)",
+  ],
+  [
     /already has an IP address different from/,
     "the bridge was made with another subnet: remove its address or the bridge (ip link del), or set forceAddress",
   ],

@@ -77,7 +77,7 @@ describe.skipIf(process.platform === "win32")("invokePlugin", () => {
     process.env.TSCNI_TEST = "inherited";
     process.env.CNI_IFNAME = "old";
     try {
-      const file = plugin("cat; echo; env | grep -e ^CNI_ -e ^TSCNI_ | sort; echo note >&2");
+      const file = plugin("cat; echo; env | grep -e ^CNI_ -e ^TSCNI_TEST= | sort; echo note >&2");
       const notes: string[] = [];
       const out = await invokePlugin(file, call, '{"name":"n"}', { log: (text) => notes.push(text) });
       expect(out.split("\n")).toEqual([
@@ -142,7 +142,7 @@ describe.skipIf(process.platform === "win32")("invokePlugin", () => {
     expect(error.details).toMatch(
       /plugin\d+ ADD for network "n" failed after \d+ ms: signal: killed, stopped at its time limit of 300 ms/,
     );
-    expect(error.facts.signal).toBe("SIGKILL");
+    expect(error.facts).toMatchObject({ signal: "SIGKILL", hint: expect.stringContaining("hangs") });
   });
 
   test("an abort kills the plugin, and the error says so", async () => {
@@ -150,6 +150,14 @@ describe.skipIf(process.platform === "win32")("invokePlugin", () => {
       invokePlugin(plugin("sleep 60"), call, "", { signal: AbortSignal.timeout(200) }),
     );
     expect(error.details).toContain("stopped at the caller's request");
+  });
+
+  test("a plugin that someone else killed", async () => {
+    const error = await failureOf(invokePlugin(plugin("kill -KILL $$"), call, ""));
+    expect(error.facts).toMatchObject({
+      ending: "signal: killed",
+      hint: expect.stringContaining("OOM killer"),
+    });
   });
 
   test("a plugin that is not executable", async () => {

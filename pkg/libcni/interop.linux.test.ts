@@ -2,14 +2,15 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { findGoBin } from "@tscni/test-support";
 import { specVersions } from "@tscni/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Libcni, loadConfList, type RuntimeConf } from "./index.ts";
 import { fails, Lab, prints } from "./testing/lab.ts";
 
 /** Go's cnitool v1.3.1. Its cache is always /var/lib/cni, so it gets ours there, in a mount namespace of its own. */
-const goTool = "/tmp/gobin/cnitool";
-const canRun = existsSync(goTool) && process.getuid?.() === 0;
+const goTool = findGoBin("cnitool");
+const canRun = goTool !== undefined && process.getuid?.() === 0;
 
 const netns = "/var/run/netns/tscni-interop";
 const containerId = `cnitool-${createHash("sha512").update(netns).digest("hex").slice(0, 20)}`;
