@@ -4,7 +4,7 @@ import { join } from "node:path";
 /**
  * A workspace package of this repository.
  * @typedef {{ path: string, name: string, dependencies: string[], sources: string[] }} Workspace
- * `path` and `sources` (what it ships: no tests, nothing built) are relative to the root, with "/".
+ * `path` and `sources` (what it ships: no tests and their testing.ts, nothing built) are relative to the root, with "/".
  */
 
 /** @returns {Workspace[]} every workspace that the root package.json names, by path */
@@ -36,7 +36,7 @@ function sourcesIn(root, folder) {
     const path = `${folder}/${entry.name}`;
     if (entry.isDirectory())
       return ["node_modules", "dist"].includes(entry.name) ? [] : sourcesIn(root, path);
-    return /\.ts$/.test(entry.name) && !/\.test\.ts$/.test(entry.name) ? [path] : [];
+    return /\.ts$/.test(entry.name) && !/(\.test|^testing)\.ts$/.test(entry.name) ? [path] : [];
   });
 }
 

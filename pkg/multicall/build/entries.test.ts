@@ -16,6 +16,11 @@ test("finds the plugins in their folders", () => {
   }
 });
 
+test("sees which plugins delegate", () => {
+  const delegates = Object.fromEntries(findPlugins(root).map((found) => [found.name, found.delegates]));
+  expect(delegates).toMatchObject({ bridge: true, loopback: false, "host-local": false });
+});
+
 const plugin = (name: string, kind: Partial<PluginPackage> = {}): PluginPackage => ({
   name,
   packageName: `@tscni/plugin-${name}`,

@@ -30,9 +30,14 @@ function packageAt(root: string, path: string): PluginPackage {
     about: json.description,
     folder: join(root, path),
     isIpam: path.startsWith("plugins/ipam/"),
-    delegates: "@tscni/ipam" in json.dependencies,
+    delegates: sourcesIn(join(root, path)).some((source) => source.includes('from "@tscni/ipam"')),
   };
 }
+
+const sourcesIn = (folder: string): string[] =>
+  globSync("*.ts", { cwd: folder, exclude: ["*.test.ts"] }).map((name) =>
+    readFileSync(join(folder, name), "utf8"),
+  );
 
 /**
  * The programs that the executable is made of, name to source. The first, `tscni`, starts one of the others. Each is
