@@ -77,6 +77,8 @@ test.each([
   ['{\n"a" 1}', 'expected ":" after the key "a", found "1"', 2, 5],
   ['{"a":1,}', 'expected a key in double quotes, found "}"', 1, 8],
   ["[1 2]", 'expected "," or "]", found "2"', 1, 4],
+  ["{}\n// note", 'expected nothing more after the closing bracket, found "/" (JSON has no comments)', 2, 1],
+  ["\ufeff{}", "expected a value, found U+FEFF", 1, 1],
   ["[01]", "expected a value", 1, 2],
   ['["a', "a string without an end", 1, 2],
   ["{} x", "expected nothing more", 1, 4],
@@ -98,6 +100,12 @@ test("a key that stands twice is noted, in any case, and the last one counts", (
   const { value, repeated } = parseDocument('{"a":1,"x":{"b":1,"B":2},"a":3}');
   expect(value).toEqual({ a: 3, x: { b: 1, B: 2 } });
   expect(repeated.map(({ path }) => path)).toEqual(["x.B", "a"]);
+});
+
+test("of what stands twice, the places are those of the last one", () => {
+  const { placeOf } = parseDocument('{"a":[{"x":1}],\n"a":[{"x":1},\n2]}');
+  expect(placeOf("a[0].x")).toEqual({ line: 2, column: 7 });
+  expect(placeOf("a[1]")).toEqual({ line: 3, column: 1 });
 });
 
 test("a key called __proto__ is a key", () => {

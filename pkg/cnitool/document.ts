@@ -75,6 +75,15 @@ function isEscaped(text: string, quote: number): boolean {
   return (quote - first) % 2 === 1;
 }
 
+/** What stands there, so that it can be seen also when it is a mark that no editor shows. */
+function seenAt(text: string, offset: number): string {
+  const found = text.codePointAt(offset);
+  if (found === undefined) return "the end of the file";
+  const char = String.fromCodePoint(found);
+  if (!/[ -~]/.test(char)) return `U+${found.toString(16).toUpperCase().padStart(4, "0")}`;
+  return /[/#]/.test(char) ? `${JSON.stringify(char)} (JSON has no comments)` : JSON.stringify(char);
+}
+
 class Parser {
   readonly places = new Map<string, number>();
   readonly repeated: Repeated[] = [];
@@ -86,16 +95,17 @@ class Parser {
   }
 
   document(): unknown {
-    const value = this.#value("", 0);
+    const value = this.#value("", 0, this.#space());
     this.#space();
     if (this.#at < this.#text.length) this.#fail("expected nothing more after the closing bracket");
     return value;
   }
 
-  #value(path: string, depth: number): unknown {
+  /** A value, and that it stands at `place`: that of its key, if it has one. */
+  #value(path: string, depth: number, place: number): unknown {
     this.#space();
     if (depth > maxDepth) this.#fail(`more than ${maxDepth} levels deep`);
-    if (!this.places.has(path)) this.places.set(path, this.#at);
+    this.places.set(path, place);
     const next = this.#text[this.#at];
     if (next === "{") return this.#object(path, depth);
     if (next === "[") return this.#list(path, depth);
@@ -120,9 +130,8 @@ class Parser {
       if (seen.has(key.toLowerCase()))
         this.repeated.push({ path: child, key, place: placeAt(this.#text, at) });
       seen.set(key.toLowerCase(), key);
-      this.places.set(child, at);
       if (!this.#takes(":")) this.#fail(`expected ":" after the key ${JSON.stringify(key)}`);
-      const value = this.#value(child, depth + 1);
+      const value = this.#value(child, depth + 1, at);
       // Not by assignment, which for "__proto__" would set the prototype instead of a key.
       Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
     } while (this.#takes(","));
@@ -134,7 +143,7 @@ class Parser {
     const list: unknown[] = [];
     this.#at++;
     if (this.#takes("]")) return list;
-    do list.push(this.#value(pathOf(path, list.length), depth + 1));
+    do list.push(this.#value(pathOf(path, list.length), depth + 1, this.#space()));
     while (this.#takes(","));
     if (!this.#takes("]")) this.#fail('expected "," or "]"');
     return list;
@@ -169,13 +178,14 @@ class Parser {
     return true;
   }
 
-  #space(): void {
+  /** Passes over white space; returns where that ends. */
+  #space(): number {
     this.#match(/[ \t\r\n]*/y);
+    return this.#at;
   }
 
   #fail(expected: string): never {
-    const found = this.#text[this.#at];
-    const seen = found === undefined ? "the end of the file" : JSON.stringify(found);
+    const seen = seenAt(this.#text, this.#at);
     throw new SyntaxProblem(`${expected}, found ${seen}`, placeAt(this.#text, this.#at));
   }
 }
