@@ -45,7 +45,7 @@ export async function addList(
       result = await addStep(ctx, { list, plugin, stdin }, rt, options.signal);
       prevResult = encodeFor(result, list.cniVersion);
     } catch (error) {
-      const failure = stepError(plugin, "add", error);
+      const failure = stepError(list, plugin, "add", error);
       // Nothing of this ADD exists when its first plugin refuses a container that is attached already.
       if (i === 0 && attachment.existed) throw failure;
       throw await unfinished(ctx, attachment, i, plugin, prevResult, failure, options);
@@ -72,7 +72,7 @@ function verifyAll(ctx: Context, list: NetworkConfigList, rt: RuntimeConf): void
       verifyNetworkName(list.name);
       verifyInterfaceName(rt.ifName);
     } catch (error) {
-      throw stepError(plugin, "add", error);
+      throw stepError(list, plugin, "add", error);
     }
   }
 }

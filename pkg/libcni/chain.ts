@@ -1,4 +1,4 @@
-import { parseStdout } from "@tscni/invoke";
+import { PluginError, parseStdout } from "@tscni/invoke";
 import { CniError, decodeResult, type Result, toCniError } from "@tscni/types";
 import type { CacheKey, ResultsCache } from "./cache.ts";
 import { withKeys } from "./json.ts";
@@ -105,14 +105,21 @@ export function networkStdin(
   );
 }
 
-/** A plugin's error with the plugin named, in the Go library's words. Code and details stay. */
-export function stepError(plugin: PluginConfig, doing: "add" | "delete", error: unknown): CniError {
+/** A plugin's error with plugin and network named, in the Go library's words. Code and details stay. */
+export function stepError(
+  list: NetworkConfigList,
+  plugin: PluginConfig,
+  doing: "add" | "delete",
+  error: unknown,
+): CniError {
   const inner = toCniError(error);
   const name = plugin.name === "" ? "" : ` name=${JSON.stringify(plugin.name)}`;
+  // A plugin that ran has said so in its details.
+  const network = inner instanceof PluginError ? "" : `in network ${JSON.stringify(list.name)}`;
   return new CniError(
     inner.code,
     `plugin type=${JSON.stringify(plugin.type)}${name} failed (${doing}): ${inner.msg}`,
-    { details: inner.details, cause: inner },
+    { details: [inner.details, network].filter((line) => line !== "").join("\n"), cause: inner },
   );
 }
 

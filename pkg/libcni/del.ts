@@ -52,7 +52,7 @@ export async function deleteSteps(
         signal,
       );
     } catch (error) {
-      errors.push(stepError(plugin, "delete", error));
+      errors.push(stepError(list, plugin, "delete", error));
     }
   }
   return errors;

@@ -176,7 +176,7 @@ describe.skipIf(process.platform === "win32")("libcni", () => {
       expect(error.msg).toBe(
         `plugin type="after" failed (add): failed to find plugin "after" in path [${lab.bin}]`,
       );
-      expect(error.details).toContain("what to do: ");
+      expect(error.details).toMatch(/what to do: .*\nin network "net1"$/);
       expect(lab.calls()).toEqual([]);
     });
 
