@@ -1,6 +1,6 @@
-import { type Ip, ipEquals, ipPlus, ipText } from "@tscni/addr";
+import { type Ip, ipEquals, ipText } from "@tscni/addr";
 import { CniError, ErrorCode } from "@tscni/types";
-import { type Range, type RangeSet, rangeFor, rangeSetText } from "./ranges.ts";
+import { type Range, type RangeSet, rangeContains, rangeFor, rangeSetText } from "./ranges.ts";
 
 /** What the allocator must know of the addresses that are in use: files in the plugin, a Set in its tests. */
 export interface Reservations {
@@ -96,17 +96,16 @@ interface Stretch {
 }
 
 /** One turn through a set: from behind the last reserved address through all ranges, itself at the end. */
-function* turnOf(ranges: RangeSet, last: Ip | undefined): Generator<Stretch> {
-  const start = last === undefined ? -1 : ranges.findIndex((r) => rangeFor([r], last));
-  if (last === undefined || start < 0) {
-    for (const range of ranges) yield { range, from: range.first, to: range.last };
-    return;
-  }
+function turnOf(ranges: RangeSet, last: Ip | undefined): Stretch[] {
+  const start = last === undefined ? -1 : ranges.findIndex((range) => rangeContains(range, last));
+  if (last === undefined || start < 0) return ranges.map(wholeOf);
   const range = ranges[start]!;
-  if (last.value < range.last.value) yield { range, from: ipPlus(last, 1n), to: range.last };
-  for (let i = 1; i < ranges.length; i++) {
-    const next = ranges[(start + i) % ranges.length]!;
-    yield { range: next, from: next.first, to: next.last };
-  }
-  yield { range, from: range.first, to: last };
+  return [
+    { range, from: { ...last, value: last.value + 1n }, to: range.last }, // none when it was the range's last
+    ...ranges.slice(start + 1).map(wholeOf),
+    ...ranges.slice(0, start).map(wholeOf),
+    { range, from: range.first, to: last },
+  ];
 }
+
+const wholeOf = (range: Range): Stretch => ({ range, from: range.first, to: range.last });

@@ -9,7 +9,7 @@ import {
   open,
   read,
   readDir,
-  readTextFileIfPresent,
+  readTextFile,
   rename,
   SysError,
   setMtime,
@@ -34,7 +34,7 @@ import { Ledger, type Owner, ownerOf, reservationText, unknownOwner } from "./le
 
 const indexName = ".tscni-index";
 const temporaryName = ".tscni-new";
-const indexHeader = /^tscni-host-local 1 (\d+) (\S*)\n/;
+const indexMagic = "tscni-host-local-1";
 
 /** The reservations of one network while we hold its lock. Throws SysError. */
 export class Store {
@@ -53,13 +53,12 @@ export class Store {
   private constructor(dir: string, lock: number) {
     this.dir = dir;
     this.#lock = lock;
-    this.bootId = readTextFileIfPresent("/proc/sys/kernel/random/boot_id")?.trim() ?? "";
+    this.bootId = readFileIfPresent("/proc/sys/kernel/random/boot_id")?.trim() ?? "";
   }
 
   /** Waits for the lock. Without `create`, throws ENOENT when the network has no folder. */
   static open(dir: string, create: boolean): Store {
-    if (create) mkdirAll(dir);
-    const lock = open(`${dir}/lock`, O.RDONLY | O.CREAT, 0o750);
+    const lock = openLock(dir, create);
     try {
       lockExclusive(lock);
       return new Store(dir, lock);
@@ -147,10 +146,9 @@ export class Store {
   /** Whose an address is by its file: undefined when there is none or it is blank. */
   ownerOf(ip: string): Owner | undefined {
     try {
-      const text = readSmallFile(`${this.dir}/${ip}`);
-      return ownerOf(text);
+      const text = readFileIfPresent(`${this.dir}/${ip}`);
+      return text === undefined ? undefined : ownerOf(text);
     } catch (error) {
-      if (isErrno(error, "ENOENT")) return undefined;
       if (error instanceof SysError) return unknownOwner; // unreadable, or a folder: in use, by whom is not known
       throw error;
     }
@@ -166,7 +164,7 @@ export class Store {
   }
 
   lastReserved(set: number): Ip | undefined {
-    return parseIp(readTextFileIfPresent(`${this.dir}/last_reserved_ip.${set}`) ?? "");
+    return parseIp(this.read(`last_reserved_ip.${set}`) ?? "");
   }
 
   /**
@@ -192,7 +190,7 @@ export class Store {
   }
 
   read(name: string): string | undefined {
-    return readTextFileIfPresent(`${this.dir}/${name}`);
+    return readFileIfPresent(`${this.dir}/${name}`);
   }
 
   /**
@@ -205,7 +203,7 @@ export class Store {
     if (this.#saved || this.#ledger === undefined) return;
     const mtimeNs = (BigInt(Date.now()) - 10_000n) * 1_000_000n + BigInt(Math.floor(Math.random() * 1e6));
     // An empty line ends it; what may follow is the rest of an older, longer one.
-    const text = `tscni-host-local 1 ${mtimeNs} ${this.#sweptBoot}${this.#ledger.text}\n`;
+    const text = `${indexMagic} ${mtimeNs} ${this.#sweptBoot}${this.#ledger.text}\n`;
     const shrink = (this.#indexLength ?? 0) > 4 * text.length + 4096 ? O.TRUNC : 0;
     try {
       writeTextFile(`${this.dir}/${indexName}`, text, O.WRONLY | O.CREAT | shrink, 0o600);
@@ -225,13 +223,13 @@ export class Store {
     if (this.#indexLength !== undefined) return;
     const text = this.read(indexName) ?? "";
     this.#indexLength = text.length;
-    const match = indexHeader.exec(text);
-    if (match === null) return;
-    this.#sweptBoot = match[2]!;
-    const start = match[0].length - 1;
+    const start = text.indexOf("\n");
+    const [magic, mtimeNs, sweptBoot] = text.slice(0, start).split(" ");
+    if (magic !== indexMagic || sweptBoot === undefined) return;
+    this.#sweptBoot = sweptBoot;
     const end = text.indexOf("\n\n", start);
     // Before a crash of the machine, file and folder may have been written out in any order.
-    if (end < 0 || this.isFirstOfBoot || BigInt(match[1]!) !== stat(this.dir).mtimeNs) return;
+    if (end < 0 || this.isFirstOfBoot || String(stat(this.dir).mtimeNs) !== mtimeNs) return;
     this.#ledger = new Ledger(text.slice(start, end + 1));
     this.#saved = true;
   }
@@ -270,16 +268,38 @@ export class Store {
   }
 }
 
+function openLock(dir: string, create: boolean): number {
+  const path = `${dir}/lock`;
+  try {
+    return open(path, O.RDONLY | O.CREAT, 0o750);
+  } catch (error) {
+    if (!create || !isErrno(error, "ENOENT")) throw error;
+    mkdirAll(dir);
+    return open(path, O.RDONLY | O.CREAT, 0o750);
+  }
+}
+
 const decoder = new TextDecoder();
 const buffer = new Uint8Array(4096);
 
-/** The first 4 KiB of a file: thousands of reservations are read in a row, into one buffer. */
-function readSmallFile(path: string): string {
+/** A whole file. Thousands of small ones are read in a row, so there is one buffer for them. */
+function readFile(path: string): string {
   const fd = open(path, O.RDONLY);
   try {
-    return decoder.decode(buffer.subarray(0, read(fd, buffer)));
+    const length = read(fd, buffer);
+    if (length < buffer.length) return decoder.decode(buffer.subarray(0, length));
   } finally {
     close(fd);
+  }
+  return readTextFile(path);
+}
+
+function readFileIfPresent(path: string): string | undefined {
+  try {
+    return readFile(path);
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return undefined;
+    throw error;
   }
 }
 
