@@ -9,7 +9,8 @@ say() { printf '%s\n' "$*" >&2; }
 die() { say "${0##*/}: $*"; exit 1; }
 
 # command:package of Debian and Ubuntu
-system_tools=(ip:iproute2 ping:iputils-ping nft:nftables iptables:iptables ps:procps flock:util-linux unshare:util-linux)
+demo_tools=(ip:iproute2 ping:iputils-ping flock:util-linux unshare:util-linux)
+system_tools=("${demo_tools[@]}" nft:nftables iptables:iptables ps:procps)
 
 missing_packages() {
   local entry
@@ -93,16 +94,19 @@ install_go_plugins() {
   echo "${go_modules[*]}" >"$go_bin/.stamp"
 }
 
-# Whoever changes node_modules and dist is alone with them; whoever uses them shares them. Call it with a
-# command that brings them up to date, and keep descriptor 8 open for as long as they are used.
+# Whoever changes node_modules and dist is alone with them; whoever uses them shares them. Call it with the
+# command that brings them up to date; they are shared until the process ends (and those that it started).
 with_exclusive_tree() {
   mkdir -p "$root/.cache"
   exec 8>"$root/.cache/lock"
   flock -s 8
-  if modules_ready && build_ready; then "$@"; return; fi
-  flock -x 8 # waits for those that use the tree as it was
-  "$@" || return 1
+  if ! { modules_ready && build_ready; }; then
+    flock -n -x 8 || { say "waiting for the runs that use the present build"; flock -x 8; }
+  fi
+  local status=0
+  "$@" || status=1
   flock -s 8
+  return $status
 }
 
 # The options of unshare for a private network and mount namespace; fails where the machine forbids it.
