@@ -14,6 +14,7 @@ import {
   verifyAddresses,
   verifyLink,
   verifyRoutes,
+  waitUntilUnique,
   waitUntilUp,
   writeSysctlIfPresent,
 } from "@tscni/ip";
@@ -53,15 +54,21 @@ export default definePlugin({
     const lease = await addLease(call, undo);
     if (lease) undo.defer(() => removeLink(call)); // before the lease, as in DEL: no interface keeps a free address
     const result = resultOf(call, bridge, veth, lease && withGateways(lease, call.conf));
+    let gateway = bridge;
     if (lease) {
       sandbox.enter(() => prepareContainer(call, result));
       const onVlan = ensureGateways(host, bridge, result, call.conf);
       if (onVlan) result.interfaces.push(interfaceOf(onVlan));
+      gateway = onVlan ?? bridge;
       configureInterface(container, veth.container.index, result, { detectDuplicates: call.conf.enabledad });
     } else if (!call.conf.disableContainerInterface) {
       setLink(container, { index: veth.container.index }, { up: true });
     }
     if (!call.conf.disableContainerInterface) waitUntilUp(host, veth.host.index);
+    if (lease && call.conf.enabledad) {
+      waitUntilUnique(container, veth.container.index);
+      waitUntilUnique(host, gateway.index);
+    }
     if (lease) announceAddresses(container, veth.container);
 
     // The bridge takes its first port's address unless it was given one.
@@ -121,6 +128,8 @@ function macOf({ args, conf }: BridgeCall): string | undefined {
   if (MAC && !isMac(MAC))
     throw new CniError(ErrorCode.InvalidEnvironmentVariables, `CNI_ARGS: MAC: "${MAC}" is not a MAC address`);
   const chosen = conf.runtimeConfig?.mac || conf.args?.cni?.mac || MAC;
+  if (chosen && Number.parseInt(chosen.slice(0, 2), 16) & 1)
+    throw new CniError(ErrorCode.InvalidNetworkConfig, `mac: "${chosen}" is a multicast address`);
   return chosen?.toLowerCase().replaceAll("-", ":");
 }
 
