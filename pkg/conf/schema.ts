@@ -46,7 +46,7 @@ export type AnySchema = Schema<unknown>;
 export type Infer<S> = S extends Schema<infer T> ? T : never;
 
 /** Marks keys that may be missing from the decoded object. */
-interface Omittable {
+export interface Omittable {
   readonly omittable: true;
 }
 
