@@ -41,7 +41,8 @@ export function pathOf(parent: string, key: string | number): string {
  * messages of JSON.parse differ between engines and none tells the line. Throws SyntaxProblem.
  */
 export function parseDocument(text: string): Document {
-  const parser = new Parser(text);
+  const lines = new Lines(text);
+  const parser = new Parser(text, lines);
   const value = parser.document();
   const places = parser.places;
   return {
@@ -50,9 +51,9 @@ export function parseDocument(text: string): Document {
     placeOf(path) {
       for (let p = path; p !== ""; p = parentOf(p)) {
         const at = places.get(p);
-        if (at !== undefined) return placeAt(text, at);
+        if (at !== undefined) return lines.placeAt(at);
       }
-      return placeAt(text, places.get("") ?? 0);
+      return lines.placeAt(places.get("") ?? 0);
     },
   };
 }
@@ -62,10 +63,24 @@ function parentOf(path: string): string {
   return cut < 0 ? "" : path.slice(0, cut);
 }
 
-function placeAt(text: string, offset: number): Place {
-  const before = text.slice(0, offset);
-  const line = before.split("\n").length;
-  return { line, column: offset - before.lastIndexOf("\n") };
+/** Where the lines of a text begin. */
+class Lines {
+  readonly #starts = [0];
+
+  constructor(text: string) {
+    for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) this.#starts.push(at + 1);
+  }
+
+  placeAt(offset: number): Place {
+    let low = 0;
+    let high = this.#starts.length - 1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (this.#starts[middle]! <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { line: low + 1, column: offset - this.#starts[low]! + 1 };
+  }
 }
 
 /** Whether an odd number of backslashes stands before the quote. */
@@ -88,10 +103,12 @@ class Parser {
   readonly places = new Map<string, number>();
   readonly repeated: Repeated[] = [];
   readonly #text: string;
+  readonly #lines: Lines;
   #at = 0;
 
-  constructor(text: string) {
+  constructor(text: string, lines: Lines) {
     this.#text = text;
+    this.#lines = lines;
   }
 
   document(): unknown {
@@ -128,7 +145,7 @@ class Parser {
       const key = this.#string();
       const child = pathOf(path, key);
       if (seen.has(key.toLowerCase()))
-        this.repeated.push({ path: child, key, place: placeAt(this.#text, at) });
+        this.repeated.push({ path: child, key, place: this.#lines.placeAt(at) });
       seen.set(key.toLowerCase(), key);
       if (!this.#takes(":")) this.#fail(`expected ":" after the key ${JSON.stringify(key)}`);
       const value = this.#value(child, depth + 1, at);
@@ -186,6 +203,6 @@ class Parser {
 
   #fail(expected: string): never {
     const seen = seenAt(this.#text, this.#at);
-    throw new SyntaxProblem(`${expected}, found ${seen}`, placeAt(this.#text, this.#at));
+    throw new SyntaxProblem(`${expected}, found ${seen}`, this.#lines.placeAt(this.#at));
   }
 }

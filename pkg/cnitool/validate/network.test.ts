@@ -64,4 +64,7 @@ test("ten megabytes of plugins are checked in reasonable time", () => {
   const plugin = { type: "bridge", capabilities: { mac: true }, note: "x".repeat(900) };
   const plugins = Array.from({ length: 10_000 }, () => plugin);
   expect(check("big.conflist", JSON.stringify({ cniVersion: "1.0.0", name: "big", plugins }))).toEqual([]);
+  const wrong = Array.from({ length: 50_000 }, () => ({ type: 7, type2: "../x", capabilities: { a: 1 } }));
+  const text = JSON.stringify({ cniVersion: "1.0.0", name: "big", plugins: wrong }, null, 1);
+  expect(check("big.conflist", text).length).toBeGreaterThanOrEqual(100_000);
 }, 20_000);

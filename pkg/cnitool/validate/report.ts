@@ -16,6 +16,7 @@ export class ConfFile {
   readonly file: string;
   readonly problems: Problem[] = [];
   readonly text: string = "";
+  readonly #told = new Set<string>();
   /** Undefined when the file is not JSON or cannot be read; that is its first problem then. */
   readonly document: Document | undefined;
 
@@ -49,7 +50,9 @@ export class ConfFile {
   add(findings: readonly Finding[], base = ""): void {
     for (const { path, message, level } of findings) {
       const full = join(base, path);
-      if (this.problems.some((p) => p.path === full && p.message === message)) continue;
+      const told = JSON.stringify([full, message]);
+      if (this.#told.has(told)) continue;
+      this.#told.add(told);
       this.problems.push({ file: this.file, path: full, message, level, ...this.document?.placeOf(full) });
     }
   }
