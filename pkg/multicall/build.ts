@@ -27,6 +27,7 @@ const flags = [
   "--compile",
   "--bytecode",
   "--minify",
+  "--compile-jit-policy=100", // a plugin ends before optimised code would pay
   "--no-compile-autoload-dotenv",
   "--no-compile-autoload-bunfig",
   "--no-compile-autoload-tsconfig",
