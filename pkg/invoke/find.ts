@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { join, sep } from "node:path";
+import { resolve, sep } from "node:path";
 import { CniError, ErrorCode } from "@tscni/types";
 import { hintOf } from "./hints.ts";
 
@@ -22,9 +22,11 @@ export function findPlugin(type: string, paths: readonly string[]): string {
   if (type === "") throw missing("no plugin name provided");
   if (type.includes("/") || type.includes(sep)) throw missing(`invalid plugin name: ${type}`);
   if (paths.length === 0) throw missing("no paths provided");
-  for (const folder of paths)
+  // An empty entry would be the working directory, which is nobody's plugin folder.
+  for (const folder of paths.filter((path) => path !== ""))
     for (const suffix of suffixes) {
-      const file = join(folder, type) + suffix;
+      // Absolute, since a bare name would be searched for in PATH.
+      const file = resolve(folder, type) + suffix;
       if (isRegularFile(file)) return file;
     }
   throw missing(`failed to find plugin ${JSON.stringify(type)} in path [${paths.join(" ")}]`);

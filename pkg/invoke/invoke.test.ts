@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -58,6 +59,15 @@ describe("findPlugin", () => {
     writeFileSync(join(dir, "real"), "", { mode: 0o600 });
     symlinkSync(join(dir, "real"), join(dir, "b", "bridge"));
     expect(findPlugin("bridge", ["/nowhere", join(dir, "a"), join(dir, "b")])).toBe(join(dir, "b", "bridge"));
+  });
+
+  test("a relative folder is one of the working directory, an empty entry is not", () => {
+    const here = process.cwd();
+    const [name = ""] = readdirSync(here, { withFileTypes: true })
+      .filter((e) => e.isFile())
+      .map((e) => e.name);
+    expect(findPlugin(name, ["", "."])).toBe(join(here, name));
+    expect(() => findPlugin(name, ["", ""])).toThrow(`failed to find plugin "${name}"`);
   });
 
   test.each([

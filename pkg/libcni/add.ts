@@ -89,8 +89,10 @@ async function unfinished(
 ): Promise<CniError> {
   attachment.fail({ verb: "ADD", plugin: plugin.type, message: failure.message }, prevResult);
   if (!options.rollback) return failure;
-  // Also of the failed plugin, which may have left something; and never with a signal that has fired already.
-  const errors = await deleteSteps(ctx, attachment.list, failedAt, attachment.rt, prevResult);
+  // Also of the failed plugin, which may have left something, and of all when an older ADD or DEL was not finished;
+  // and never with a signal that has fired already.
+  const last = attachment.followsUnfinished ? attachment.list.plugins.length - 1 : failedAt;
+  const errors = await deleteSteps(ctx, attachment.list, last, attachment.rt, prevResult);
   if (errors.length === 0) attachment.forget();
   const outcome =
     errors.length === 0
@@ -117,6 +119,8 @@ class Recorder {
   readonly rt: RuntimeConf;
   /** Whether the cache holds a whole attachment under this key: of an ADD that no DEL has followed. */
   readonly existed: boolean;
+  /** Whether an ADD or DEL from before was not finished: it may have left something of any plugin. */
+  readonly followsUnfinished: boolean;
   readonly #ctx: Context;
   readonly #found: Found;
 
@@ -124,6 +128,7 @@ class Recorder {
     this.list = list;
     this.rt = rt;
     const { attachment, bareResult } = found;
+    this.followsUnfinished = attachment?.failed !== undefined;
     this.existed = bareResult !== undefined || (attachment !== undefined && !attachment.failed);
     this.#ctx = ctx;
     this.#found = found;
@@ -131,11 +136,12 @@ class Recorder {
 
   /** Throws when the cache can't be written: then nothing should be set up either. */
   begin(): void {
-    // An older record knows more about what may be left than a new empty one.
-    if (this.existed || this.#found.attachment !== undefined) return;
+    if (this.existed) return;
+    const older = this.#found.attachment;
     const plugin = this.list.plugins[0]?.type ?? "";
+    const failed: Failure = older?.failed ?? { verb: "ADD", plugin, message: "ADD was not finished" };
     try {
-      this.#write({ verb: "ADD", plugin, message: "ADD was not finished" }, undefined, false);
+      this.#write(failed, older?.result, false);
     } catch (error) {
       throw cacheError(this.list, error);
     }

@@ -256,6 +256,18 @@ describe.skipIf(process.platform === "win32")("libcni", () => {
       expect(readFileSync(lab.cacheFile(cacheName), "utf8")).toBe(before);
     });
 
+    test("that follows an unfinished DEL rolls back all plugins, not only its own", async () => {
+      const list = twoPlugins({ ADD: prints(bridgeResult), DEL: fails(5, "stuck") });
+      await libcni.addNetworkList(list, rt);
+      await failureOf(libcni.delNetworkList(list, rt));
+      twoPlugins();
+      lab.plugin("bridge", { ADD: fails(7, "no") });
+      lab.calls();
+      await failureOf(libcni.addNetworkList(list, rt, { rollback: true }));
+      expect(lab.verbs()).toEqual(["ADD bridge", "DEL after", "DEL bridge"]);
+      expect(libcni.getCachedAttachments()).toEqual([]);
+    });
+
     test("killed without a word, it is on record all the same", async () => {
       const list = twoPlugins();
       lab.plugin("bridge", {
