@@ -117,7 +117,7 @@ test("a nearly full /16 gives its last address quickly", () => {
   store.last.set(0, ip("10.0.0.2"));
   const start = performance.now();
   expect(store.add(sets, "c")).toEqual(["10.0.0.2"]);
-  expect(performance.now() - start).toBeLessThan(1000);
+  expect(performance.now() - start).toBeLessThan(2000);
 });
 
 /** Sets of small ranges that don't overlap: each range has a /24 of its own. */

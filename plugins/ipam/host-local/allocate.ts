@@ -14,7 +14,7 @@ export interface Reservations {
 }
 
 /** An address picked from a set, not yet reserved. */
-export interface Pick {
+export interface Picked {
   readonly set: number;
   readonly ip: Ip;
   readonly range: Range;
@@ -30,7 +30,7 @@ export function allocate(
   requested: readonly Ip[],
   reservations: Reservations,
   containerId: string,
-): Pick[] {
+): Picked[] {
   const rest = [...requested];
   const picks = sets.map((ranges, set) => {
     const i = rest.findIndex((ip) => rangeFor(ranges, ip));
@@ -51,7 +51,7 @@ export function allocate(
 
 type Fail = (code: number, why: string, details?: string) => CniError;
 
-function pickRequested(ranges: RangeSet, set: number, ip: Ip, known: Reservations, fail: Fail): Pick {
+function pickRequested(ranges: RangeSet, set: number, ip: Ip, known: Reservations, fail: Fail): Picked {
   const range = rangeFor(ranges, ip)!;
   if (ipEquals(ip, range.gateway))
     throw fail(ErrorCode.InvalidNetworkConfig, `requested ip ${ipText(ip)} is subnet's gateway`);
@@ -65,7 +65,13 @@ function pickRequested(ranges: RangeSet, set: number, ip: Ip, known: Reservation
   return { set, ip, range };
 }
 
-function pickNext(ranges: RangeSet, set: number, known: Reservations, containerId: string, fail: Fail): Pick {
+function pickNext(
+  ranges: RangeSet,
+  set: number,
+  known: Reservations,
+  containerId: string,
+  fail: Fail,
+): Picked {
   const own = known.own.find((ip) => rangeFor(ranges, ip));
   if (own)
     throw fail(

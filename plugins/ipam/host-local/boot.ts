@@ -1,4 +1,4 @@
-import { isRegularFile, readTextFileIfPresent, SysError, statIfPresent } from "@tscni/sys";
+import { isRegularFile, readTextFileIfPresent, stat, statIfPresent } from "@tscni/sys";
 import type { Store } from "./store.ts";
 
 /*
@@ -27,7 +27,7 @@ const sharedFileSystems =
 export function releaseEarlierBoots(store: Store, warn: (message: string) => void): void {
   if (!store.isFirstOfBoot) return;
   const before = bootTimeNs();
-  if (before !== undefined && !isShared(store.dir) && !hasShiftedClock()) {
+  if (before !== undefined && !isShared(store.folder.path) && !hasShiftedClock()) {
     const released = releaseWrittenBefore(store, before - marginNs);
     if (released.length > 0)
       warn(
@@ -41,8 +41,8 @@ export function releaseEarlierBoots(store: Store, warn: (message: string) => voi
 /** Releases every reservation whose file was last written before the given time (ns since 1970). */
 export function releaseWrittenBefore(store: Store, timeNs: bigint): string[] {
   const released: string[] = [];
-  for (const ip of store.addressFiles().sort()) {
-    const file = statIfPresent(`${store.dir}/${ip}`);
+  for (const ip of store.folder.addresses().sort()) {
+    const file = statIfPresent(`${store.folder.path}/${ip}`);
     if (file && isRegularFile(file) && file.mtimeNs < timeNs && store.release(ip)) released.push(ip);
   }
   return released;
@@ -66,18 +66,16 @@ function hasShiftedClock(): boolean {
   return offsets.split("\n").some((line) => /[1-9]/.test(line));
 }
 
-/** Whether the folder lies on a file system that other machines may write to, as far as mountinfo tells. */
+/** Whether the folder lies on a file system that other machines may write to. */
 function isShared(dir: string): boolean {
-  try {
-    const { dev } = statIfPresent(dir) ?? {};
-    if (dev === undefined) return false;
-    const device = `${dev >> 32n}:${dev & 0xffffffffn}`;
-    return (readTextFileIfPresent("/proc/self/mountinfo") ?? "").split("\n").some((line) => {
-      const fields = line.split(" ");
-      return fields[2] === device && sharedFileSystems.test(fields[fields.indexOf("-") + 1] ?? "");
-    });
-  } catch (error) {
-    if (error instanceof SysError) return true;
-    throw error;
-  }
+  return isSharedDevice(readTextFileIfPresent("/proc/self/mountinfo") ?? "", stat(dir).dev);
+}
+
+/** The same by proc_pid_mountinfo(5) text and `st_dev` (major number in the upper half). */
+export function isSharedDevice(mountinfo: string, dev: bigint): boolean {
+  const device = `${dev >> 32n}:${dev & 0xffffffffn}`;
+  return mountinfo.split("\n").some((line) => {
+    const fields = line.split(" ");
+    return fields[2] === device && sharedFileSystems.test(fields[fields.indexOf("-") + 1] ?? "");
+  });
 }

@@ -1,4 +1,4 @@
-import type { Store } from "./store.ts";
+import type { Folder } from "./folder.ts";
 
 /*
  * Which addresses were released when, in `.tscni-cooling`: a line `ip TAB milliseconds since 1970` each. The
@@ -26,16 +26,16 @@ export function coolingIn(text: string, cooldownSeconds: number, nowMs: number):
 export const coolingText = (cooling: Cooling): string =>
   [...cooling].map(([ip, since]) => `${ip}\t${since}\n`).join("");
 
-export function readCooling(store: Store, cooldownSeconds: number): Cooling {
+export function readCooling(folder: Folder, cooldownSeconds: number): Cooling {
   if (cooldownSeconds === 0) return new Map();
-  return coolingIn(store.read(fileName) ?? "", cooldownSeconds, Date.now());
+  return coolingIn(folder.read(fileName) ?? "", cooldownSeconds, Date.now());
 }
 
 /** Notes that addresses are released now. To be called before they are, so that a kill in between loses none. */
-export function startCooling(store: Store, ips: readonly string[], cooldownSeconds: number): void {
+export function startCooling(folder: Folder, ips: readonly string[], cooldownSeconds: number): void {
   if (cooldownSeconds === 0 || ips.length === 0) return;
   const now = Date.now();
-  const cooling = coolingIn(store.read(fileName) ?? "", cooldownSeconds, now);
+  const cooling = coolingIn(folder.read(fileName) ?? "", cooldownSeconds, now);
   for (const ip of ips) cooling.set(ip, now);
-  store.replace(fileName, coolingText(cooling));
+  folder.replace(fileName, coolingText(cooling));
 }

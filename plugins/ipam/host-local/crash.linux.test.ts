@@ -28,7 +28,7 @@ function verify(net: TestNetwork): void {
   const store = Store.open(net.dir, false);
   try {
     const believed = store.ledger.text.split("\n").sort();
-    store.rescan();
+    store.forget();
     expect(believed).toEqual(store.ledger.text.split("\n").sort());
   } finally {
     store.close();

@@ -1,5 +1,15 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { setMtime, stat } from "@tscni/sys";
 import { expect, test } from "vitest";
 import { TestNetwork } from "./testing.ts";
 
@@ -288,6 +298,21 @@ test("the index is believed only while nobody else has changed the folder", asyn
   writeFileSync(join(net.dir, "10.1.0.2"), "other\r\neth0");
   await net.call("DEL", { id: "a" });
   expect(net.files()["10.1.0.2"]).toBe("other\r\neth0");
+});
+
+test("an index that is wrong all the same is found out by the files", async () => {
+  using net = new TestNetwork();
+  await net.call("ADD", { id: "a" });
+  const { mtimeNs } = stat(net.dir);
+  writeFileSync(join(net.dir, "10.1.0.3"), "foreign\r\neth0");
+  setMtime(net.dir, mtimeNs);
+  expect((await net.call("ADD", { id: "b" })).ips).toEqual(["10.1.0.4/24"]);
+  expect(net.files()["10.1.0.3"]).toBe("foreign\r\neth0");
+  const later = stat(net.dir).mtimeNs;
+  unlinkSync(join(net.dir, "10.1.0.2"));
+  setMtime(net.dir, later);
+  expect((await net.call("CHECK", { id: "a" })).error?.code).toBe(999);
+  expect((await net.call("ADD", { id: "a" })).ips).toEqual(["10.1.0.5/24"]);
 });
 
 test("a torn or foreign index is written anew", async () => {

@@ -1,24 +1,7 @@
 import { type Ip, parseIp } from "@tscni/addr";
-import {
-  close,
-  isErrno,
-  link,
-  lockExclusive,
-  mkdirAll,
-  O,
-  open,
-  read,
-  readDir,
-  readTextFile,
-  rename,
-  SysError,
-  setMtime,
-  stat,
-  unlink,
-  unlinkIfPresent,
-  writeTextFile,
-} from "@tscni/sys";
+import { close, isErrno, lockExclusive, mkdirAll, O, open, SysError, setMtime, stat } from "@tscni/sys";
 import { CniError, ErrorCode } from "@tscni/types";
+import { Folder, readFileIfPresent } from "./folder.ts";
 import { Ledger, type Owner, ownerOf, reservationText, unknownOwner } from "./ledger.ts";
 
 /*
@@ -33,14 +16,13 @@ import { Ledger, type Owner, ownerOf, reservationText, unknownOwner } from "./le
  */
 
 const indexName = ".tscni-index";
-const temporaryName = ".tscni-new";
 const indexMagic = "tscni-host-local-1";
 
 /** The reservations of one network while we hold its lock. Throws SysError. */
 export class Store {
-  readonly dir: string;
+  readonly folder: Folder;
   /** The kernel's name for this boot (boot_id); "" when it does not tell. */
-  readonly bootId: string;
+  readonly #bootId = readFileIfPresent("/proc/sys/kernel/random/boot_id")?.trim() ?? "";
   readonly #lock: number;
   #ledger: Ledger | undefined;
   /** Whether the index on disk says what the ledger says. */
@@ -50,10 +32,9 @@ export class Store {
   /** Characters of the index file as it was found; undefined before it was looked for. */
   #indexLength: number | undefined;
 
-  private constructor(dir: string, lock: number) {
-    this.dir = dir;
+  private constructor(folder: Folder, lock: number) {
+    this.folder = folder;
     this.#lock = lock;
-    this.bootId = readFileIfPresent("/proc/sys/kernel/random/boot_id")?.trim() ?? "";
   }
 
   /** Waits for the lock. Without `create`, throws ENOENT when the network has no folder. */
@@ -61,7 +42,7 @@ export class Store {
     const lock = openLock(dir, create);
     try {
       lockExclusive(lock);
-      return new Store(dir, lock);
+      return new Store(new Folder(dir), lock);
     } catch (error) {
       close(lock);
       throw error;
@@ -75,29 +56,23 @@ export class Store {
   /** Whether this boot still has to release what earlier boots left. */
   get isFirstOfBoot(): boolean {
     this.#readIndex();
-    return this.bootId !== "" && this.#sweptBoot !== this.bootId;
+    return this.#bootId !== "" && this.#sweptBoot !== this.#bootId;
   }
 
   /** Notes that this boot has released what earlier boots left. */
   setSwept(): void {
-    this.#sweptBoot = this.bootId;
+    this.#sweptBoot = this.#bootId;
     this.#saved = false;
   }
 
+  /** Who has what: from the index where it can be believed, otherwise from every file. */
   get ledger(): Ledger {
     this.#readIndex();
     this.#ledger ??= this.#scan();
     return this.#ledger;
   }
 
-  /** Forgets what the index said and reads every file. */
-  rescan(): void {
-    this.#readIndex();
-    this.#saved = false;
-    this.#ledger = this.#scan();
-  }
-
-  /** Lets the next use of the ledger read every file. */
+  /** Lets the next use of the ledger read every file, for when the index turns out to be wrong. */
   forget(): void {
     this.#readIndex();
     this.#saved = false;
@@ -106,47 +81,37 @@ export class Store {
 
   /** Throws SysError unless a reservation could be written here. */
   probe(): void {
-    const { mtimeNs } = stat(this.dir);
-    const trusted = this.ledger && this.#saved;
-    unlink(this.#temporary(""));
-    if (trusted) setMtime(this.dir, mtimeNs);
+    const isBelieved = this.ledger && this.#saved;
+    const { mtimeNs } = stat(this.folder.path);
+    this.folder.probe();
+    if (isBelieved) setMtime(this.folder.path, mtimeNs);
   }
 
   /** Makes the reservation's file appear, whole; false when the address has an owner. */
   reserve(ip: string, owner: Owner): boolean {
-    const path = `${this.dir}/${ip}`;
-    const temporary = this.#temporary(reservationText(owner));
-    try {
-      for (;;) {
-        try {
-          link(temporary, path);
-          break;
-        } catch (error) {
-          if (!isErrno(error, "EEXIST") || this.ownerOf(ip)) throw error;
-          unlink(path); // left empty by a reference plugin that was killed: under the lock nobody is writing it
-        }
-      }
-    } catch (error) {
-      if (isErrno(error, "EEXIST")) return false;
-      throw error;
-    } finally {
-      unlinkIfPresent(temporary);
+    const { ledger } = this;
+    this.#saved = false;
+    while (!this.folder.create(ip, reservationText(owner))) {
+      if (this.ownerOf(ip)) return false;
+      this.folder.remove(ip); // left blank by a reference plugin that was killed: under the lock nobody writes it
     }
-    this.#change((ledger) => ledger.add(ip, owner));
+    ledger.add(ip, owner);
     return true;
   }
 
   /** Takes an address back; false when it was free. */
   release(ip: string): boolean {
-    const present = unlinkIfPresent(`${this.dir}/${ip}`);
-    this.#change((ledger) => ledger.remove(ip));
+    const { ledger } = this;
+    this.#saved = false;
+    const present = this.folder.remove(ip);
+    ledger.remove(ip);
     return present;
   }
 
   /** Whose an address is by its file: undefined when there is none or it is blank. */
   ownerOf(ip: string): Owner | undefined {
     try {
-      const text = readFileIfPresent(`${this.dir}/${ip}`);
+      const text = this.folder.read(ip);
       return text === undefined ? undefined : ownerOf(text);
     } catch (error) {
       if (error instanceof SysError) return unknownOwner; // unreadable, or a folder: in use, by whom is not known
@@ -156,45 +121,32 @@ export class Store {
 
   /** The owner's addresses: those of the pair, or those that an old plugin wrote with the id alone. */
   ipsOf(owner: Owner): string[] {
-    for (const candidate of [owner, { ...owner, ifName: "" }]) {
-      const ips = this.ledger.ipsOf(candidate);
-      if (ips.length > 0) return ips;
+    const ips = this.#verifiedIpsOf(owner);
+    return ips.length > 0 ? ips : this.#verifiedIpsOf({ ...owner, ifName: "" });
+  }
+
+  /** Each looked up in its file; when the index is wrong about one, all files are read. */
+  #verifiedIpsOf(owner: Owner): string[] {
+    const ips = this.ledger.ipsOf(owner);
+    for (const ip of ips) {
+      const found = this.ownerOf(ip);
+      if (found?.containerId === owner.containerId && found.ifName === owner.ifName) continue;
+      this.forget();
+      return this.ledger.ipsOf(owner);
     }
-    return [];
+    return ips;
   }
 
   lastReserved(set: number): Ip | undefined {
-    return parseIp(this.read(`last_reserved_ip.${set}`) ?? "");
+    return parseIp(this.folder.read(`last_reserved_ip.${set}`) ?? "");
   }
 
-  /**
-   * Overwrites in place where the old text is not longer: a write of a few bytes is not cut in half by a kill,
-   * and replacing a file by rename costs 0.4 ms on ext4, which then starts to write it out.
-   */
   setLastReserved(set: number, ip: string): void {
-    const name = `last_reserved_ip.${set}`;
-    const old = this.read(name);
-    if (old === undefined || old.length > ip.length) this.replace(name, ip);
-    else writeTextFile(`${this.dir}/${name}`, ip);
-  }
-
-  /** Makes a file of the folder appear whole, in place of one that may be there. */
-  replace(name: string, text: string): void {
-    const temporary = this.#temporary(text);
-    try {
-      rename(temporary, `${this.dir}/${name}`);
-    } catch (error) {
-      unlinkIfPresent(temporary);
-      throw error;
-    }
-  }
-
-  read(name: string): string | undefined {
-    return readFileIfPresent(`${this.dir}/${name}`);
+    this.folder.put(`last_reserved_ip.${set}`, ip);
   }
 
   /**
-   * Writes the index, so that the next call need not read every file. It is trusted in this boot as long as the
+   * Writes the index, so that the next call need not read every file. It is believed in this boot as long as the
    * folder's modification time is the one that is set here: one in the past, which no change made by another
    * plugin can give it. Whatever happens on the way there, the time does not match and all files are read
    * again; so it is written in place, and failing to write it costs time and nothing else.
@@ -206,22 +158,17 @@ export class Store {
     const text = `${indexMagic} ${mtimeNs} ${this.#sweptBoot}${this.#ledger.text}\n`;
     const shrink = (this.#indexLength ?? 0) > 4 * text.length + 4096 ? O.TRUNC : 0;
     try {
-      writeTextFile(`${this.dir}/${indexName}`, text, O.WRONLY | O.CREAT | shrink, 0o600);
-      setMtime(this.dir, mtimeNs);
+      this.folder.overwrite(indexName, text, O.CREAT | shrink);
+      setMtime(this.folder.path, mtimeNs);
       this.#saved = true;
     } catch (error) {
       if (!(error instanceof SysError)) throw error;
     }
   }
 
-  #change(change: (ledger: Ledger) => void): void {
-    this.#saved = false;
-    if (this.#ledger) change(this.#ledger);
-  }
-
   #readIndex(): void {
     if (this.#indexLength !== undefined) return;
-    const text = this.read(indexName) ?? "";
+    const text = this.folder.read(indexName) ?? "";
     this.#indexLength = text.length;
     const start = text.indexOf("\n");
     const [magic, mtimeNs, sweptBoot] = text.slice(0, start).split(" ");
@@ -229,42 +176,18 @@ export class Store {
     this.#sweptBoot = sweptBoot;
     const end = text.indexOf("\n\n", start);
     // Before a crash of the machine, file and folder may have been written out in any order.
-    if (end < 0 || this.isFirstOfBoot || String(stat(this.dir).mtimeNs) !== mtimeNs) return;
+    if (end < 0 || this.isFirstOfBoot || String(stat(this.folder.path).mtimeNs) !== mtimeNs) return;
     this.#ledger = new Ledger(text.slice(start, end + 1));
     this.#saved = true;
   }
 
   #scan(): Ledger {
     const ledger = new Ledger();
-    for (const ip of this.addressFiles()) {
+    for (const ip of this.folder.addresses()) {
       const owner = this.ownerOf(ip);
       if (owner) ledger.add(ip, owner);
     }
     return ledger;
-  }
-
-  /** The names of the folder that are addresses. */
-  addressFiles(): string[] {
-    return readDir(this.dir).filter((name) => parseIp(name) !== undefined);
-  }
-
-  /** A new file with this text under our one temporary name: whoever holds the lock is alone with it. */
-  #temporary(text: string): string {
-    const path = `${this.dir}/${temporaryName}`;
-    const create = () => writeTextFile(path, text, O.WRONLY | O.CREAT | O.EXCL, 0o600);
-    try {
-      try {
-        create();
-      } catch (error) {
-        if (!isErrno(error, "EEXIST")) throw error;
-        unlink(path); // of one of us that was killed; perhaps a second name of a reservation, so never written to
-        create();
-      }
-    } catch (error) {
-      unlinkIfPresent(path);
-      throw error;
-    }
-    return path;
   }
 }
 
@@ -279,51 +202,31 @@ function openLock(dir: string, create: boolean): number {
   }
 }
 
-const decoder = new TextDecoder();
-const buffer = new Uint8Array(4096);
-
-/** A whole file. Thousands of small ones are read in a row, so there is one buffer for them. */
-function readFile(path: string): string {
-  const fd = open(path, O.RDONLY);
-  try {
-    const length = read(fd, buffer);
-    if (length < buffer.length) return decoder.decode(buffer.subarray(0, length));
-  } finally {
-    close(fd);
-  }
-  return readTextFile(path);
-}
-
-function readFileIfPresent(path: string): string | undefined {
-  try {
-    return readFile(path);
-  } catch (error) {
-    if (isErrno(error, "ENOENT")) return undefined;
-    throw error;
-  }
-}
-
 /** Runs `work` under the network's lock. File errors come out as CniError 5, naming the folder. */
 export function withStore<T>(dir: string, work: (store: Store) => T): T {
-  return asIoFailure(dir, () => lockedStore(dir, true, work));
+  try {
+    const store = Store.open(dir, true);
+    return closing(store, work);
+  } catch (error) {
+    throw ioFailure(dir, error);
+  }
 }
 
 /** As withStore, but undefined, with nothing created, when the network has no folder. */
 export function withStoreIfPresent<T>(dir: string, work: (store: Store) => T): T | undefined {
-  return asIoFailure(dir, () => {
-    let store: Store;
-    try {
-      store = Store.open(dir, false);
-    } catch (error) {
-      if (isErrno(error, "ENOENT")) return undefined;
-      throw error;
-    }
+  let store: Store;
+  try {
+    store = Store.open(dir, false);
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return undefined;
+    throw ioFailure(dir, error);
+  }
+  try {
     return closing(store, work);
-  });
+  } catch (error) {
+    throw ioFailure(dir, error);
+  }
 }
-
-const lockedStore = <T>(dir: string, create: boolean, work: (store: Store) => T): T =>
-  closing(Store.open(dir, create), work);
 
 function closing<T>(store: Store, work: (store: Store) => T): T {
   try {
@@ -333,29 +236,9 @@ function closing<T>(store: Store, work: (store: Store) => T): T {
   }
 }
 
-function asIoFailure<T>(dir: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof SysError)) throw error;
-    throw new CniError(
-      ErrorCode.IoFailure,
-      `cannot use the data folder ${JSON.stringify(dir)}: ${error.message}`,
-      {
-        cause: error,
-      },
-    );
-  }
-}
-
-/** The folder of a network, its path cleaned as the reference does ("//" and "/../" resolved in the text). */
-export function networkDir(dataDir: string, network: string): string {
-  const parts: string[] = [];
-  for (const part of `${dataDir}/${network}`.split("/")) {
-    if (part === "..") {
-      if (parts.length > 0 && parts.at(-1) !== "..") parts.pop();
-      else if (!dataDir.startsWith("/")) parts.push(part);
-    } else if (part !== "" && part !== ".") parts.push(part);
-  }
-  return (dataDir.startsWith("/") ? "/" : "") + parts.join("/");
+/** A failure of files as CniError 5; anything else as it is. */
+export function ioFailure(dir: string, error: unknown): unknown {
+  if (!(error instanceof SysError)) return error;
+  const message = `cannot use the data folder ${JSON.stringify(dir)}: ${error.message}`;
+  return new CniError(ErrorCode.IoFailure, message, { cause: error });
 }
