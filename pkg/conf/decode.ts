@@ -98,15 +98,12 @@ class Decoder {
     const decoded: Record<string, unknown> = {};
     for (const key in value) {
       const name = foldedName(schema, key);
-      if (name !== undefined) given.set(name, value[key]);
-      else if (schema.loose && key !== "__proto__") decoded[key] = value[key];
+      if (name === undefined) {
+        if (schema.loose && key !== "__proto__") decoded[key] = value[key];
+      } else if (value[key] !== null) given.set(name, value[key]);
     }
     for (const name in entries) {
-      const item = this.#decodeEntry(
-        entries[name]!,
-        given.get(name) ?? undefined,
-        path === "" ? name : `${path}.${name}`,
-      );
+      const item = this.#decodeEntry(entries[name]!, given.get(name), path === "" ? name : `${path}.${name}`);
       if (item !== undefined) decoded[name] = item;
     }
     return decoded;

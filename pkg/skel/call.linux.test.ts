@@ -19,7 +19,7 @@ describe("wrong values in the config", () => {
     expect(seen).toMatchObject([{ call: { conf: { mtu: 0, dataDir: "/d" } } }]);
     expect(stderr.trimEnd().split("\n").sort()).toEqual([
       "probe: ignoring capabilities: 3 is not an object",
-      'probe: ignoring dns: "[]" is not an object',
+      "probe: ignoring dns: [] is not an object",
       'probe: ignoring mtu: "big" is not a number',
     ]);
   });

@@ -1,6 +1,5 @@
-import { confSchema } from "@tscni/conf";
+import { confSchema, v } from "@tscni/conf";
 import { emptyResult } from "@tscni/types";
-import * as v from "valibot";
 import { definePlugin, type Plugin, type PluginDefinition, runPlugin } from "./index.ts";
 
 /*
