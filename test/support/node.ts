@@ -94,7 +94,11 @@ export function makeNode(): TestNode {
     }),
     leases(network = "testnet") {
       const folder = join(data.path, network);
-      return existsSync(folder) ? readdirSync(folder).filter((name) => /^[0-9a-f]+[.:]/.test(name)) : [];
+      return existsSync(folder)
+        ? readdirSync(folder)
+            .filter((name) => /^[0-9a-f]+[.:]/.test(name))
+            .toSorted()
+        : [];
     },
     veths: () => ip(host, "link", "show", "type", "veth").map((link) => link.ifname),
     state: () => hostState({ ns: host, folders: [data.path] }),

@@ -9,16 +9,24 @@ import type { BridgeConf } from "./conf.ts";
  */
 export function ensureBridge(host: Netlink, conf: BridgeConf): Link {
   const bridge = getLink(host, { name: conf.bridge }) ?? createOrFindBridge(host, conf);
-  if (bridge.kind !== "bridge")
-    throw new CniError(ErrorCode.Internal, `"${conf.bridge}" already exists but is not a bridge`, {
-      details: `it is of kind ${bridge.kind ?? "none"}; choose another name in the key "bridge"`,
-    });
+  if (bridge.kind !== "bridge") throw notABridge(bridge, ErrorCode.Internal);
   const promisc = conf.promiscMode && !bridge.promisc;
   if (!bridge.up || promisc)
     setLink(host, { index: bridge.index }, { up: true, ...(promisc ? { promisc } : {}) });
   writeSysctlIfPresent(`net/ipv6/conf/${conf.bridge}/accept_ra`, "0");
   return bridge;
 }
+
+/** STATUS's part: throws code 50 when the name belongs to another kind of link; no bridge yet is fine. */
+export function verifyBridgeName(host: Netlink, conf: BridgeConf): void {
+  const found = getLink(host, { name: conf.bridge });
+  if (found && found.kind !== "bridge") throw notABridge(found, ErrorCode.PluginNotAvailable);
+}
+
+const notABridge = ({ name, kind }: Link, code: number): CniError =>
+  new CniError(code, `"${name}" already exists but is not a bridge`, {
+    details: `it is of kind ${kind ?? "none"}; choose another name in the key "bridge"`,
+  });
 
 function createOrFindBridge(host: Netlink, conf: BridgeConf): Link {
   try {

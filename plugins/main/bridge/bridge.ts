@@ -23,7 +23,7 @@ import { getLink, type Link, openRoute, setLink } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { attemptAll, type Call, definePlugin } from "@tscni/skel";
 import { CniError, type Dns, ErrorCode, emptyResult, type Result } from "@tscni/types";
-import { ensureBridge, verifyBridge } from "./bridge.linux.ts";
+import { ensureBridge, verifyBridge, verifyBridgeName } from "./bridge.linux.ts";
 import { BridgeConf } from "./conf.ts";
 import { ensureGateways, withGateways } from "./gateway.linux.ts";
 import { joinPort, verifyPort } from "./port.linux.ts";
@@ -101,6 +101,8 @@ export default definePlugin({
   },
 
   async status(call) {
+    using host = openRoute();
+    verifyBridgeName(host, call.conf);
     await ipamStatus(call);
   },
 

@@ -1,7 +1,10 @@
 import { confSchema, dnsConf, type Infer, integer, ipamConf, mac, v } from "@tscni/conf";
+import { interfaceNameProblem } from "@tscni/types";
 
 const off = () => v.optional(v.boolean(), false);
 const vlanId = (min: number) => integer(min, 4094);
+
+const bridgeName = v.check(v.string(), (name) => !interfaceNameProblem(name), "is not an interface name");
 
 const trunkKeys = v.object({
   id: v.optional(vlanId(1)),
@@ -21,7 +24,7 @@ const trunkEntry = v.check(
 );
 
 const keys = confSchema({
-  bridge: v.optional(v.string(), "cni0"),
+  bridge: v.optional(bridgeName, "cni0"),
   isGateway: off(),
   isDefaultGateway: off(),
   forceAddress: off(),

@@ -1,16 +1,9 @@
 import { mismatch } from "@tscni/ip";
-import {
-  addPortVlans,
-  deletePortVlans,
-  getLink,
-  type Link,
-  type Netlink,
-  type PortVlans,
-  setPort,
-} from "@tscni/netlink";
+import { addPortVlans, deletePortVlans, getLink, type Link, type Netlink, setPort } from "@tscni/netlink";
 import type { Result } from "@tscni/types";
 import { usesVlans } from "./bridge.linux.ts";
 import type { BridgeConf } from "./conf.ts";
+import { portVlans } from "./vlans.ts";
 
 /** Sets the options of a container's port; its link is a port of the bridge already. */
 export function joinPort(host: Netlink, index: number, conf: BridgeConf): void {
@@ -18,21 +11,7 @@ export function joinPort(host: Netlink, index: number, conf: BridgeConf): void {
     setPort(host, { index }, { hairpin: conf.hairpinMode, isolated: conf.portIsolation });
   if (!usesVlans(conf)) return;
   if (!conf.preserveDefaultVlan) deletePortVlans(host, { index }, [{ first: 1, last: 1 }]);
-  const vlans = portVlans(conf);
-  addPortVlans(host, { index }, vlans);
-}
-
-/**
- * The VLANs of a port. `vlan` is the one of its untagged frames; the trunk's are tagged. A trunk without
- * `vlan` has VLAN 1 for untagged frames.
- */
-export function portVlans(conf: BridgeConf): PortVlans[] {
-  const native = conf.vlan > 0 ? conf.vlan : 1;
-  const trunk = conf.vlanTrunk.flatMap(({ id, minID, maxID }) => [
-    ...(minID === undefined || maxID === undefined ? [] : [{ first: minID, last: maxID }]),
-    ...(id === undefined ? [] : [{ first: id, last: id }]),
-  ]);
-  return [...trunk, { first: native, last: native, pvid: true, untagged: true }];
+  addPortVlans(host, { index }, portVlans(conf));
 }
 
 /** CHECK's part: the container's peer is the host interface of the result and a port of the bridge. */
