@@ -5,3 +5,4 @@ export * from "./namespace.ts";
 export * from "./node.ts";
 export * from "./paths.ts";
 export * from "./plugin.ts";
+export * from "./router.ts";
