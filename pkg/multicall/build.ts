@@ -13,7 +13,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { baseBinary, hostTarget, run, type Target, targets } from "./build/base.ts";
 import { entrySources, findPlugins } from "./build/entries.ts";
@@ -42,7 +42,9 @@ function compile(entries: readonly string[], target: Target, folder: string): vo
   try {
     const outfile = join(work, "tscni"); // the name that stack traces show
     const base = `--compile-executable-path=${baseBinary(root, target)}`;
-    run([process.execPath, "build", ...flags, base, ...entries, "--outfile", outfile], here);
+    // The programs are looked for by their paths below the root (main.ts), which Bun would otherwise guess.
+    const names = ["--root", dirname(entries[0]!), "--outfile", outfile];
+    run([process.execPath, "build", ...flags, base, ...entries, ...names], here);
     renameSync(outfile, join(folder, "tscni"));
   } finally {
     rmSync(work, { recursive: true });
