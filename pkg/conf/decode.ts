@@ -1,4 +1,4 @@
-import { CniError, ErrorCode } from "@tscni/types";
+import { CniError, ErrorCode, shown } from "@tscni/types";
 import { foldedName } from "./fold.ts";
 import type { Check, Infer, Schema } from "./schema.ts";
 
@@ -174,18 +174,6 @@ const typeNames: Record<string, string> = {
 /** The value and what is wrong with it; a message that does not start with a verb stands alone. */
 const sentence = (message: string, value: unknown, path: string): string =>
   path !== "" && /^(is|has|must|cannot) /.test(message) ? `${shown(value)} ${message}` : message;
-
-/** A value as JSON, as far as a line has room for it. */
-function shown(value: unknown): string {
-  let text: string;
-  try {
-    text = JSON.stringify(value) ?? String(value);
-  } catch {
-    // Nested too deep.
-    return Array.isArray(value) ? "[...]" : "{...}";
-  }
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
-}
 
 /** Whether a path is another one or leads further into it. */
 const isWithin = (path: string, parent: string): boolean =>
