@@ -4,7 +4,6 @@
  */
 import { appendFileSync } from "node:fs";
 
-// biome-ignore lint/suspicious/noUndeclaredEnvVars: turbo builds, it does not run the tests
 const { TSCNI_RESULTS: file, TSCNI_LANE: lane } = process.env;
 
 export default class ResultsReporter {

@@ -42,8 +42,8 @@ ensure_node() {
 }
 
 sha() { sha256sum | cut -c1-16; }
-tree_state() { # of everything that the build reads
-  (cd "$root" && git ls-files -co --exclude-standard -z -- pkg plugins windows scripts '*.json' .npmrc |
+tree_state() { # of everything that the build reads; the clone may belong to another user than ours
+  (cd "$root" && git -c safe.directory='*' ls-files -co --exclude-standard -z -- pkg plugins windows scripts '*.json' .npmrc |
     xargs -0 sha256sum 2>/dev/null | sha)
 }
 lock_state() { cat "$root"/package-lock.json "$root"/package.json | sha; }
