@@ -1,4 +1,5 @@
 import { isRegularFile, readTextFileIfPresent, stat, statIfPresent } from "@tscni/sys";
+import { addressesIn } from "./folder.ts";
 import type { Store } from "./store.ts";
 
 /*
@@ -41,7 +42,7 @@ export function releaseEarlierBoots(store: Store, warn: (message: string) => voi
 /** Releases every reservation whose file was last written before the given time (ns since 1970). */
 export function releaseWrittenBefore(store: Store, timeNs: bigint): string[] {
   const released: string[] = [];
-  for (const ip of store.folder.addresses().sort()) {
+  for (const ip of addressesIn(store.folder.names()).sort()) {
     const file = statIfPresent(`${store.folder.path}/${ip}`);
     if (file && isRegularFile(file) && file.mtimeNs < timeNs && store.release(ip)) released.push(ip);
   }

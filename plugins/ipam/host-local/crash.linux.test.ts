@@ -65,9 +65,9 @@ test("kill -9 at any moment: every file is whole, and DEL and GC leave nothing",
     verify(net);
     expect((await net.call("GC", { conf: { "cni.dev/valid-attachments": [] } })).error).toBeUndefined();
     expect(net.addresses()).toEqual([]);
+    expect(Object.keys(net.files(true))).not.toContain(".tscni-new");
     const added = await net.call("ADD", { ipam: { ...ipam, cooldown: 0 } });
     expect(added.error).toBeUndefined();
-    expect(Object.keys(net.files(true))).not.toContain(".tscni-new");
     await net.call("DEL");
     verify(net);
   }
@@ -76,6 +76,9 @@ test("kill -9 at any moment: every file is whole, and DEL and GC leave nothing",
 test("killed between link and unlink: the reservation's second name is never written to", async () => {
   using net = new TestNetwork(dual);
   await net.call("ADD", { id: "killed" });
+  linkSync(join(net.dir, "10.1.0.2"), join(net.dir, ".tscni-new"));
+  await net.call("DEL", { id: "nobody" });
+  expect(Object.keys(net.files(true))).not.toContain(".tscni-new");
   linkSync(join(net.dir, "10.1.0.2"), join(net.dir, ".tscni-new"));
   await net.call("ADD", { id: "next" });
   expect(readFileSync(join(net.dir, "10.1.0.2"), "utf8")).toBe("killed\r\neth0");

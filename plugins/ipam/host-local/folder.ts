@@ -15,7 +15,10 @@ import {
 } from "@tscni/sys";
 
 /** Under this name a file is written before it gets its own; only one of us at a time does, by the lock. */
-const temporaryName = ".tscni-new";
+export const temporaryName = ".tscni-new";
+
+export const addressesIn = (names: readonly string[]): string[] =>
+  names.filter((name) => parseIp(name) !== undefined);
 
 /** The files of one network, to be touched under its lock only. Throws SysError. */
 export class Folder {
@@ -25,9 +28,9 @@ export class Folder {
     this.path = path;
   }
 
-  /** The names that are addresses, in no order. */
-  addresses(): string[] {
-    return readDir(this.path).filter((name) => parseIp(name) !== undefined);
+  /** In no order. */
+  names(): string[] {
+    return readDir(this.path);
   }
 
   read(name: string): string | undefined {

@@ -1,5 +1,6 @@
 import { messageOf } from "@tscni/types";
 import { startCooling } from "./cooling.ts";
+import { addressesIn } from "./folder.ts";
 import type { Owner } from "./ledger.ts";
 import { ioFailure, type Store } from "./store.ts";
 
@@ -37,9 +38,10 @@ export function releaseInvalid(
   warn: Warn,
 ): unknown[] {
   store.forget();
+  const owners = new Map(store.ledger.entries().map((entry) => [entry.ip, entry]));
   const stale = new Map<string, string>();
-  for (const ip of store.folder.addresses().sort()) {
-    const owner = store.ownerOf(ip);
+  for (const ip of addressesIn(store.folder.names()).sort()) {
+    const owner = owners.get(ip);
     if (owner && isValid(owner)) continue;
     stale.set(ip, owner ? `${owner.containerId} ${owner.ifName}`.trim() : "nobody");
   }

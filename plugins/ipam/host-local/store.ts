@@ -1,7 +1,7 @@
 import { type Ip, parseIp } from "@tscni/addr";
 import { close, isErrno, lockExclusive, mkdirAll, O, open, SysError, setMtime, stat } from "@tscni/sys";
 import { CniError, ErrorCode } from "@tscni/types";
-import { Folder, readFileIfPresent } from "./folder.ts";
+import { addressesIn, Folder, readFileIfPresent, temporaryName } from "./folder.ts";
 import { Ledger, type Owner, ownerOf, reservationText, unknownOwner } from "./ledger.ts";
 
 /*
@@ -29,6 +29,8 @@ export class Store {
   #saved = false;
   /** The boot in which reservations of earlier boots were released last. */
   #sweptBoot = "";
+  /** Whether one of us was killed and has left its temporary file. */
+  #leftover = false;
   /** Characters of the index file as it was found; undefined before it was looked for. */
   #indexLength: number | undefined;
 
@@ -158,6 +160,7 @@ export class Store {
     const text = `${indexMagic} ${mtimeNs} ${this.#sweptBoot}${this.#ledger.text}\n`;
     const shrink = (this.#indexLength ?? 0) > 4 * text.length + 4096 ? O.TRUNC : 0;
     try {
+      if (this.#leftover) this.folder.remove(temporaryName);
       this.folder.overwrite(indexName, text, O.CREAT | shrink);
       setMtime(this.folder.path, mtimeNs);
       this.#saved = true;
@@ -183,7 +186,9 @@ export class Store {
 
   #scan(): Ledger {
     const ledger = new Ledger();
-    for (const ip of this.folder.addresses()) {
+    const names = this.folder.names();
+    this.#leftover = names.includes(temporaryName);
+    for (const ip of addressesIn(names)) {
       const owner = this.ownerOf(ip);
       if (owner) ledger.add(ip, owner);
     }
