@@ -11,6 +11,7 @@ import {
   verifyAddresses,
   verifyLink,
   verifyRoutes,
+  waitUntilUp,
 } from "@tscni/ip";
 import { addLease, checkLease, gcLeases, hasIpam, ipamStatus, releaseLease } from "@tscni/ipam";
 import { openRoute, setLink } from "@tscni/netlink";
@@ -38,10 +39,11 @@ export default definePlugin({
       undo.defer(() => removeLink(call)); // before the lease, as in DEL: no interface keeps a free address
       sandbox.enter(() => prepareInterface(call.ifName, lease));
       configureInterface(container, index, lease);
-      announceAddresses(container, veth.container);
     } else {
       setLink(container, { index }, { up: true });
     }
+    waitUntilUp(host, veth.host.index);
+    if (lease) announceAddresses(container, veth.container);
     const { ips, ...rest } = lease ?? emptyResult();
     return {
       ...rest,
