@@ -4,7 +4,10 @@ import { joinErrors, messageOf } from "@tscni/types";
 export class Undo {
   readonly #steps: (() => void | Promise<void>)[] = [];
 
-  /** Registers the way back from the step that has just succeeded. */
+  /**
+   * Registers the way back from the step that has just succeeded. It runs after `add` has ended, when what that
+   * held by `using` is closed: a step opens what it needs itself.
+   */
   defer(step: () => void | Promise<void>): void {
     this.#steps.push(step);
   }
