@@ -73,6 +73,38 @@ test("kill -9 at any moment: every file is whole, and DEL and GC leave nothing",
   }
 });
 
+/** Runs the plugin until the nth time that it enters a system call, and kills it there. */
+async function killedAt(net: TestNetwork, call: string, nth: number): Promise<boolean> {
+  const inject = ["-e", `trace=${call}`, "-e", `inject=${call}:signal=SIGKILL:when=${nth}`];
+  const { status } = await net.run(["strace", "-f", "-o", "/dev/null", ...inject, ...ownProcess], "ADD", {
+    id: "killed",
+  });
+  return status !== 0;
+}
+
+test("killed at every system call that changes the folder, DEL leaves nothing", {
+  timeout: 120_000,
+}, async (t) => {
+  if (Bun.which("strace") === null || Bun.spawnSync(["strace", "-o", "/dev/null", "true"]).exitCode !== 0)
+    t.skip("strace is not here, or may not trace");
+  let kills = 0;
+  for (const call of ["link", "unlink", "rename", "utimensat", "flock"]) {
+    for (let nth = 1; nth < 20; nth++) {
+      using net = new TestNetwork(dual);
+      await net.call("ADD", { id: "other" });
+      const before = Object.keys(net.files(true));
+      if (!(await killedAt(net, call, nth))) break;
+      kills++;
+      const say = `${call} ${nth}`;
+      for (const ip of net.addresses()) expect({ say, text: net.files()[ip] }).not.toEqual({ say, text: "" });
+      expect((await net.call("DEL", { id: "killed" })).error).toBeUndefined();
+      expect({ say, files: Object.keys(net.files(true)) }).toEqual({ say, files: before });
+      verify(net);
+    }
+  }
+  expect(kills).toBeGreaterThanOrEqual(6);
+});
+
 test("killed between link and unlink: the reservation's second name is never written to", async () => {
   using net = new TestNetwork(dual);
   await net.call("ADD", { id: "killed" });
