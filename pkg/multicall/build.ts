@@ -41,10 +41,12 @@ function compile(entries: readonly string[], target: Target, folder: string): vo
   const work = mkdtempSync(join(folder, ".build-"));
   try {
     const outfile = join(work, "tscni"); // the name that stack traces show
+    // Also decides what process.arch is: the bundler puts its value in.
+    const machine = `--target=bun-${target}`;
     const base = `--compile-executable-path=${baseBinary(root, target)}`;
     // The programs are looked for by their paths below the root (main.ts), which Bun would otherwise guess.
     const names = ["--root", dirname(entries[0]!), "--outfile", outfile];
-    run([process.execPath, "build", ...flags, base, ...entries, ...names], here);
+    run([process.execPath, "build", ...flags, machine, base, ...entries, ...names], here);
     renameSync(outfile, join(folder, "tscni"));
   } finally {
     rmSync(work, { recursive: true });
