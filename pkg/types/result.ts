@@ -164,37 +164,71 @@ function decodeDns(node: Node | undefined): Dns {
   });
 }
 
+/*
+ * Printing leaves undefined properties out, so what is absent or empty is undefined below, and the order of the
+ * properties is the order in the text.
+ */
+
 /** 1.x: keys in alphabetical order on every level, empty lists and an empty dns left out. */
 function encodeCurrent(result: Result, cniVersion: SpecVersion): Record<string, unknown> {
-  return defined({
+  const { domain, nameservers, options, search } = result.dns;
+  const hasDns = Object.keys(result.dns).length > 0;
+  return {
     cniVersion,
-    dns: Object.keys(result.dns).length > 0 ? sorted(result.dns) : undefined,
-    interfaces: nonEmpty(result.interfaces.map(sorted)),
-    ips: nonEmpty(result.ips.map(sorted)),
-    routes: nonEmpty(result.routes.map(sorted)),
-  });
+    dns: hasDns ? { domain, nameservers, options, search } : undefined,
+    interfaces: nonEmpty(
+      result.interfaces.map(({ mac, mtu, name, pciID, sandbox, socketPath }) => ({
+        mac,
+        mtu,
+        name,
+        pciID,
+        sandbox,
+        socketPath,
+      })),
+    ),
+    ips: nonEmpty(
+      result.ips.map((ip) => ({ address: ip.address, gateway: ip.gateway, interface: ip.interface })),
+    ),
+    routes: nonEmpty(
+      result.routes.map(({ advmss, dst, gw, mtu, priority, scope, table }) => ({
+        advmss,
+        dst,
+        gw,
+        mtu,
+        priority,
+        scope,
+        table,
+      })),
+    ),
+  };
 }
 
 /** 0.3.x and 0.4.0: addresses carry their version, interfaces only name, mac and sandbox, dns is always there. */
 function encode03(result: Result, cniVersion: SpecVersion): Record<string, unknown> {
-  return defined({
+  return {
     cniVersion,
-    interfaces: nonEmpty(
-      result.interfaces.map((i) => defined({ name: i.name, mac: i.mac, sandbox: i.sandbox })),
-    ),
+    interfaces: nonEmpty(result.interfaces.map(({ name, mac, sandbox }) => ({ name, mac, sandbox }))),
     ips: nonEmpty(
-      result.ips.map((ip) =>
-        defined({
-          version: isIpv6Cidr(ip.address) ? "6" : "4",
-          interface: ip.interface,
-          address: ip.address,
-          gateway: ip.gateway,
-        }),
-      ),
+      result.ips.map((ip) => ({
+        version: isIpv6Cidr(ip.address) ? "6" : "4",
+        interface: ip.interface,
+        address: ip.address,
+        gateway: ip.gateway,
+      })),
     ),
-    routes: nonEmpty(result.routes.map(encodeRoute)),
+    routes: nonEmpty(
+      result.routes.map(({ dst, gw, mtu, advmss, priority, table, scope }) => ({
+        dst,
+        gw,
+        mtu,
+        advmss,
+        priority,
+        table,
+        scope,
+      })),
+    ),
     dns: encodeDns(result.dns),
-  });
+  };
 }
 
 /** 0.1.0 and 0.2.0 hold one address a family, each with its own routes. */
@@ -203,11 +237,11 @@ function encodeLegacy(result: Result, cniVersion: SpecVersion): Record<string, u
     const ip = result.ips.find((i) => isIpv6Cidr(i.address) === six);
     if (ip === undefined) return undefined;
     const routes = result.routes.filter((r) => isIpv6Cidr(r.dst) === six);
-    return defined({
+    return {
       ip: ip.address,
       gateway: ip.gateway,
-      routes: nonEmpty(routes.map((r) => defined({ dst: r.dst, gw: r.gw }))),
-    });
+      routes: nonEmpty(routes.map(({ dst, gw }) => ({ dst, gw }))),
+    };
   };
   const ip4 = ofFamily(false);
   const ip6 = ofFamily(true);
@@ -215,28 +249,14 @@ function encodeLegacy(result: Result, cniVersion: SpecVersion): Record<string, u
     throw new CniError(ErrorCode.Internal, "cannot convert: no valid IP addresses", {
       details: `a ${cniVersion} result needs an address`,
     });
-  return defined({ cniVersion, ip4, ip6, dns: encodeDns(result.dns) });
+  return { cniVersion, ip4, ip6, dns: encodeDns(result.dns) };
 }
 
-function encodeRoute(r: Route): Record<string, unknown> {
-  const { dst, gw, mtu, advmss, priority, table, scope } = r;
-  return defined({ dst, gw, mtu, advmss, priority, table, scope });
-}
-
-function encodeDns(dns: Dns): Record<string, unknown> {
-  const { nameservers, domain, search, options } = dns;
-  return defined({ nameservers, domain, search, options });
+function encodeDns({ nameservers, domain, search, options }: Dns): Record<string, unknown> {
+  return { nameservers, domain, search, options };
 }
 
 const nonEmpty = <T>(list: T[]): T[] | undefined => (list.length > 0 ? list : undefined);
-
-function sorted(object: object): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(object)
-      .filter(([, value]) => value !== undefined)
-      .sort(([a], [b]) => (a < b ? -1 : 1)),
-  );
-}
 
 /** `T` with its undefined properties gone, so that optional properties are absent rather than undefined. */
 type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
