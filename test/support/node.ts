@@ -43,7 +43,7 @@ export interface TestNode {
   leases(network?: string): string[];
   /** The veths on the host, by name. */
   veths(): string[];
-  /** What is on the host and in the IPAM folder. */
+  /** What is on the host, but for link-local addresses, which come late by themselves; and the IPAM folder. */
   state(): HostState;
   close(): void;
 }
@@ -101,7 +101,10 @@ export function makeNode(): TestNode {
         : [];
     },
     veths: () => ip(host, "link", "show", "type", "veth").map((link) => link.ifname),
-    state: () => hostState({ ns: host, folders: [data.path] }),
+    state() {
+      const { addresses, routes, ...rest } = hostState({ ns: host, folders: [data.path] });
+      return { ...rest, addresses: addresses.filter(isNotLinkLocal), routes: routes.filter(isNotLinkLocal) };
+    },
     close() {
       for (const ns of containers) ns.close();
       host.close();
@@ -109,6 +112,8 @@ export function makeNode(): TestNode {
     },
   };
 }
+
+const isNotLinkLocal = (entry: unknown): boolean => !JSON.stringify(entry).includes('"fe80:');
 
 /** The environment of a call. */
 export function envOf(verb: string, call: NodeCall): Record<string, string | undefined> {

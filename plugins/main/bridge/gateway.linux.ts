@@ -76,15 +76,20 @@ function ensureAddress(host: Netlink, link: Link, wanted: Cidr, conf: BridgeConf
         `"${link.name}" already has an IP address different from ${cidrText(wanted)}`,
         { details: `it has ${cidrText(cidr)}; set "forceAddress" to replace it, or use another "bridge"` },
       );
-    deleteAddress(host, { index, cidr });
+    unlessDone("EADDRNOTAVAIL", () => deleteAddress(host, { index, cidr }));
   }
-  try {
-    assignAddress(host, index, wanted, conf.enabledad ? 0 : IFA_F_NODAD);
-  } catch (error) {
-    if (!(error instanceof NetlinkError && error.code === "EEXIST")) throw error;
-  }
+  unlessDone("EEXIST", () => assignAddress(host, index, wanted, conf.enabledad ? 0 : IFA_F_NODAD));
   // A bridge that somebody else made takes its lowest port's address until it is given one.
   if (link.address !== undefined) setLink(host, { index }, { address: link.address });
+}
+
+/** Runs a step that another ADD may be doing, too; the error tells that it was first. */
+function unlessDone(error: string, step: () => void): void {
+  try {
+    step();
+  } catch (thrown) {
+    if (!(thrown instanceof NetlinkError && thrown.code === error)) throw thrown;
+  }
 }
 
 /**
