@@ -37,7 +37,8 @@ function integer(
     put(wire, value) {
       if (!(Number.isInteger(value) && value >= min && value <= max))
         throw new RangeError(`${value} is not a ${name}`);
-      write(wire.view, wire.skip(size), value);
+      const at = wire.skip(size); // may exchange the view
+      write(wire.view, at, value);
     },
     get(wire, from, to) {
       need(size, from, to);
@@ -137,15 +138,16 @@ function text(data: Uint8Array): string {
 /** A link-layer address as lower-case text, "02:42:ac:11:00:02"; of any length (InfiniBand has 20 bytes). */
 export const mac: Codec<string> = {
   put(wire, value) {
-    const start = wire.skip((value.length + 1) / 3);
-    for (let i = 0; i < value.length; i += 3) {
+    let malformed = value.length % 3 !== 2;
+    const start = malformed ? 0 : wire.skip((value.length + 1) / 3);
+    for (let i = 0; i < value.length && !malformed; i += 3) {
       const high = hexDigit(value.charCodeAt(i));
       const low = hexDigit(value.charCodeAt(i + 1));
-      const next = value[i + 2];
-      if (high < 0 || low < 0 || (next !== ":" && i + 2 !== value.length))
-        throw new RangeError(`${JSON.stringify(value)} is not a link-layer address`);
+      const isLast = i + 2 === value.length;
+      malformed = high < 0 || low < 0 || !(isLast || value[i + 2] === ":");
       wire.bytes[start + i / 3] = high * 16 + low;
     }
+    if (malformed) throw new RangeError(`${JSON.stringify(value)} is not a link-layer address`);
   },
   get(wire, from, to) {
     let out = "";

@@ -23,10 +23,10 @@ export const pad = (size: number): Pad => ({ size, padding: true, put: () => {},
 /** A C struct: encode, decode and type from one table. */
 export class Struct<F extends Fields> implements Codec<FieldValues<F>> {
   readonly size: number;
-  readonly #fields: F;
+  readonly fields: F;
 
   constructor(fields: F) {
-    this.#fields = fields;
+    this.fields = fields;
     let size = 0;
     for (const name in fields) size += fields[name]!.size;
     this.size = size;
@@ -38,8 +38,8 @@ export class Struct<F extends Fields> implements Codec<FieldValues<F>> {
 
   /** Fields left out are written as zero. */
   putPart(wire: Wire, values: Partial<FieldValues<F>>): void {
-    for (const name in this.#fields) {
-      const codec = this.#fields[name]!;
+    for (const name in this.fields) {
+      const codec = this.fields[name]!;
       const value = (values as Record<string, unknown>)[name];
       if (value === undefined) wire.skip(codec.size);
       else put(name, codec, wire, value, values);
@@ -50,8 +50,8 @@ export class Struct<F extends Fields> implements Codec<FieldValues<F>> {
   get(wire: Wire, from: number, to: number): FieldValues<F> {
     const out: Record<string, unknown> = {};
     let at = from;
-    for (const name in this.#fields) {
-      const codec = this.#fields[name]!;
+    for (const name in this.fields) {
+      const codec = this.fields[name]!;
       if (at + codec.size > to) break;
       if (!("padding" in codec)) out[name] = codec.get(wire, at, at + codec.size, out);
       at += codec.size;

@@ -29,7 +29,8 @@ export class Wire {
   }
 
   putBytes(data: Uint8Array): void {
-    this.bytes.set(data, this.skip(data.length));
+    const start = this.skip(data.length); // may exchange the buffer
+    this.bytes.set(data, start);
   }
 
   putText(text: string): void {
