@@ -45,6 +45,15 @@ describe.each(["loopback", "bridge"] as PluginName[])("%s", (type) => {
     expect([5, 6]).toContain(JSON.parse(stdout).code);
   });
 
+  test("stdin that cannot be read", async () => {
+    const { status, stdout } = await addWith(type, node.container().path, "</");
+    expect(status).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      code: 5,
+      msg: "error reading from stdin: read fd 0: is a directory",
+    });
+  });
+
   test("no stderr is no matter", async () => {
     const ns = node.container();
     expect(await addWith(type, ns.path, "2>&-")).toMatchObject({ status: 0 });
