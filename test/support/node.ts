@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ip } from "./command.ts";
 import { type HostState, hostState } from "./host-state.ts";
@@ -41,6 +41,8 @@ export interface TestNode {
   bridgeConf(more?: object, subnets?: readonly string[]): Conf;
   /** The addresses that host-local holds reserved for a network. */
   leases(network?: string): string[];
+  /** Empties the IPAM folder, so that the first address is handed out again. */
+  resetLeases(): void;
   /** The veths on the host, by name. */
   veths(): string[];
   /** What is on the host, but for link-local addresses, which come late by themselves; and the IPAM folder. */
@@ -99,6 +101,9 @@ export function makeNode(): TestNode {
             .filter((name) => /^[0-9a-f]+[.:]/.test(name))
             .toSorted()
         : [];
+    },
+    resetLeases() {
+      for (const name of readdirSync(data.path)) rmSync(join(data.path, name), { recursive: true });
     },
     veths: () => ip(host, "link", "show", "type", "veth").map((link) => link.ifname),
     state() {
