@@ -12,11 +12,17 @@ export function parseCidr(text: string): Cidr | undefined {
   if (slash < 0) return undefined;
   const ip = parseIp(text.slice(0, slash));
   const length = text.slice(slash + 1);
-  if (ip === undefined || !/^(0|[1-9][0-9]{0,2})$/.test(length)) return undefined;
+  if (ip === undefined || !isPrefixLength(length)) return undefined;
   // ::ffff:a.b.c.d/120 is a /24 of IPv4, as in Go.
   const mapped = ip.family === 4 && text.slice(0, slash).includes(":");
   const prefix = Number(length) - (mapped ? 96 : 0);
   return prefix < 0 || prefix > bitsOf(ip.family) ? undefined : { ip, prefix };
+}
+
+/** One to three digits without a leading zero. */
+function isPrefixLength(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (text[i]! < "0" || text[i]! > "9") return false;
+  return text !== "" && text.length <= 3 && (text === "0" || text[0] !== "0");
 }
 
 export const cidrText = (cidr: Cidr): string => `${ipText(cidr.ip)}/${cidr.prefix}`;

