@@ -4,10 +4,9 @@ import { AF_UNSPEC } from "./families.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "./flags.ts";
 import type { MessageOf, Requester } from "./message.ts";
 import type { Netlink } from "./netlink.ts";
-import type { AttributeValues } from "./table.ts";
 import type { kinds, slaveKinds } from "./tables/kinds.ts";
 import { linkFormat, linkPropFormat } from "./tables/link.ts";
-import type { flatEntries } from "./tables/link-flat.ts";
+import type { flatLink } from "./tables/link-flat.ts";
 
 /** linux/if.h */
 export const IFF_UP = 1;
@@ -20,7 +19,7 @@ export type LinkKind = keyof typeof kinds;
 export type KindData = { [K in LinkKind]?: ValueOf<(typeof kinds)[K]> | undefined };
 /** A bridge port's options. */
 export type PortOptions = ValueOf<typeof slaveKinds.bridge>;
-type FlatAttributes = AttributeValues<typeof flatEntries>;
+type FlatAttributes = ValueOf<typeof flatLink>;
 
 /** What can be set on a link when it is made, and later. */
 export interface LinkSettings extends FlatAttributes {

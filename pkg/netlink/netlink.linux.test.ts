@@ -30,7 +30,7 @@ function addressesWith(action: () => void): typeof addressFormat {
       return ip.get(...place);
     },
   };
-  const attributes = new Attributes({ ...addressFormat.attributes.entries, local: [2, local] });
+  const attributes = new Attributes(() => ({ ...addressFormat.attributes.entries, local: [2, local] }));
   return { ...addressFormat, attributes } as unknown as typeof addressFormat;
 }
 

@@ -47,12 +47,12 @@ const DUMP_ATTEMPTS = 32;
 const BATCH = 64;
 
 /** enum nlmsgerr_attrs */
-const ackAttributes = new Attributes({
+const ackAttributes = new Attributes(() => ({
   message: [1, cString],
   offset: [2, u32],
   missingType: [5, u32],
   missingNest: [6, u32],
-});
+}));
 
 // Shared by all sockets: every call is synchronous and has decoded its answers when it returns. A page more
 // than the 32 KiB that a dump fills at most, unless one object alone is larger; then the buffer grows.

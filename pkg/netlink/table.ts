@@ -72,17 +72,25 @@ export type AttributeValues<E extends Entries> = { -readonly [K in keyof E]?: Va
  */
 export class Attributes<const E extends Entries> implements Codec<AttributeValues<E>> {
   readonly nested = true;
-  readonly entries: E;
+  readonly #make: () => E;
+  #entries: E | undefined;
   #byType: [name: string, codec: Codec<unknown>][] | undefined;
 
-  constructor(entries: E) {
-    this.entries = entries;
+  /** The table is made when it is first needed: a plugin that runs for 4 ms uses few of them. */
+  constructor(make: () => E) {
+    this.#make = make;
+  }
+
+  get entries(): E {
+    this.#entries ??= this.#make();
+    return this.#entries;
   }
 
   put(wire: Wire, values: AttributeValues<E>): void {
+    const { entries } = this;
     for (const name in values) {
       const value: unknown = values[name];
-      const entry = this.entries[name];
+      const entry = entries[name];
       if (value === undefined || entry === undefined) continue;
       const [type, codec] = entry;
       if (codec.each === undefined) putAttribute(wire, name, type, codec, value, values);
@@ -112,8 +120,9 @@ export class Attributes<const E extends Entries> implements Codec<AttributeValue
   /** By number; the index is made when something is first read. */
   #entryOf(type: number): [name: string, codec: Codec<unknown>] | undefined {
     if (this.#byType === undefined) {
+      const { entries } = this;
       this.#byType = [];
-      for (const name in this.entries) this.#byType[this.entries[name]![0]] = [name, this.entries[name]![1]];
+      for (const name in entries) this.#byType[entries[name]![0]] = [name, entries[name]![1]];
     }
     return this.#byType[type];
   }

@@ -10,7 +10,7 @@ export const addressFormat = format(
   "ADDR",
   20,
   new Struct({ family: u8, prefix: u8, flags: u8, scope: u8, index: u32 }),
-  new Attributes({
+  new Attributes(() => ({
     /** The other side's address on a point-to-point link, else the same as `local`. IPv6 often has only this. */
     address: [1, ip],
     local: [2, ip],
@@ -24,5 +24,5 @@ export const addressFormat = format(
     priority: [9, u32],
     targetNetnsId: [10, i32],
     protocol: [11, u8],
-  }),
+  })),
 );

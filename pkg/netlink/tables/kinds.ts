@@ -6,15 +6,15 @@ const vlanFlags = new Struct({ flags: u32, mask: u32 });
 const qosMapping = new Struct({ from: u32, to: u32 });
 const portRange = new Struct({ low: u16be, high: u16be });
 
-const qosMap = new Attributes({ mapping: [1, each(qosMapping)] });
+const qosMap = new Attributes(() => ({ mapping: [1, each(qosMapping)] }));
 
 /**
  * IFLA_INFO_DATA by IFLA_INFO_KIND, linux/if_link.h and linux/veth.h. Times of a bridge are in units of 1/100 s
  * (USER_HZ). A kind without own options has an empty table.
  */
 export const kinds = {
-  veth: new Attributes({ peer: [1, headed(ifinfomsg, flatLink)] }),
-  bridge: new Attributes({
+  veth: new Attributes(() => ({ peer: [1, headed(ifinfomsg, flatLink)] })),
+  bridge: new Attributes(() => ({
     forwardDelay: [1, u32],
     helloTime: [2, u32],
     maxAge: [3, u32],
@@ -33,24 +33,24 @@ export const kinds = {
     nfCallArptables: [38, bool],
     vlanDefaultPvid: [39, u16],
     vlanStatsEnabled: [41, bool],
-  }),
-  vlan: new Attributes({
+  })),
+  vlan: new Attributes(() => ({
     id: [1, u16],
     flags: [2, vlanFlags],
     egressQos: [3, qosMap],
     ingressQos: [4, qosMap],
     protocol: [5, u16be],
-  }),
+  })),
   /** mode: MACVLAN_MODE_* (1 private, 2 vepa, 4 bridge, 8 passthru, 16 source). */
-  macvlan: new Attributes({
+  macvlan: new Attributes(() => ({
     mode: [1, u32],
     flags: [2, u16],
     bcQueueLen: [7, u32],
     bcQueueLenUsed: [8, u32],
-  }),
+  })),
   /** mode: IPVLAN_MODE_* (0 l2, 1 l3, 2 l3s). */
-  ipvlan: new Attributes({ mode: [1, u16], flags: [2, u16] }),
-  vxlan: new Attributes({
+  ipvlan: new Attributes(() => ({ mode: [1, u16], flags: [2, u16] })),
+  vxlan: new Attributes(() => ({
     id: [1, u32],
     group: [2, ip],
     link: [3, u32],
@@ -69,12 +69,12 @@ export const kinds = {
     udpZeroCsum6Tx: [19, bool],
     udpZeroCsum6Rx: [20, bool],
     label: [26, u32be],
-  }),
-  dummy: new Attributes({}),
-  ifb: new Attributes({}),
-  vrf: new Attributes({ table: [1, u32] }),
+  })),
+  dummy: new Attributes(() => ({})),
+  ifb: new Attributes(() => ({})),
+  vrf: new Attributes(() => ({ table: [1, u32] })),
   /** Read only: tun and tap devices are made through /dev/net/tun. type: IFF_TUN 1, IFF_TAP 2. */
-  tun: new Attributes({
+  tun: new Attributes(() => ({
     owner: [1, u32],
     group: [2, u32],
     type: [3, u8],
@@ -84,13 +84,13 @@ export const kinds = {
     multiQueue: [7, bool],
     queues: [8, u32],
     disabledQueues: [9, u32],
-  }),
+  })),
 } as const;
 
 /** IFLA_INFO_SLAVE_DATA by IFLA_INFO_SLAVE_KIND: what a link is to its master. */
 export const slaveKinds = {
   /** IFLA_BRPORT_*, linux/if_link.h. `state`: BR_STATE_* (0 disabled … 3 forwarding). */
-  bridge: new Attributes({
+  bridge: new Attributes(() => ({
     state: [1, u8],
     priority: [2, u16],
     cost: [3, u32],
@@ -118,6 +118,6 @@ export const slaveKinds = {
     isolated: [33, bool],
     backupPort: [34, i32],
     locked: [39, bool],
-  }),
-  vrf: new Attributes({ table: [1, u32] }),
+  })),
+  vrf: new Attributes(() => ({ table: [1, u32] })),
 } as const;

@@ -12,7 +12,7 @@ export const ifinfomsg = new Struct({
 });
 
 /** The attributes of a link without those that nest by kind or family: what a veth's peer takes, too. */
-export const flatEntries = {
+export const flatLink = new Attributes(() => ({
   /** IFLA_ADDRESS */
   address: [1, mac],
   broadcast: [2, mac],
@@ -55,13 +55,11 @@ export const flatEntries = {
   minMtu: [50, u32],
   maxMtu: [51, u32],
   /** IFLA_PROP_LIST of IFLA_ALT_IFNAME */
-  properties: [52, new Attributes({ altNames: [53, each(cString)] })],
+  properties: [52, new Attributes(() => ({ altNames: [53, each(cString)] }))],
   /** IFLA_ALT_IFNAME, in requests: find the link by an alternative name, too. */
   altName: [53, cString],
   permAddress: [54, mac],
   parentDevName: [56, cString],
   parentDevBusName: [57, cString],
   allMulti: [61, u32],
-} as const;
-
-export const flatLink = new Attributes(flatEntries);
+}));

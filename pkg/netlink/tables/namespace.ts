@@ -7,5 +7,11 @@ export const namespaceFormat = format(
   "NSID",
   88,
   new Struct({ family: u8 }),
-  new Attributes({ id: [1, i32], pid: [2, u32], fd: [3, u32], targetId: [4, i32], currentId: [5, i32] }),
+  new Attributes(() => ({
+    id: [1, i32],
+    pid: [2, u32],
+    fd: [3, u32],
+    targetId: [4, i32],
+    currentId: [5, i32],
+  })),
 );

@@ -10,7 +10,7 @@ export const neighbourFormat = format(
   "NEIGH",
   28,
   new Struct({ family: u8, pad1: pad(1), pad2: pad(2), index: i32, state: u16, flags: u8, type: u8 }),
-  new Attributes({
+  new Attributes(() => ({
     destination: [1, ip],
     address: [2, mac],
     cacheInfo: [3, cacheInfo],
@@ -24,5 +24,5 @@ export const neighbourFormat = format(
     sourceVni: [11, u32],
     protocol: [12, u8],
     flagsExt: [15, u32],
-  }),
+  })),
 );

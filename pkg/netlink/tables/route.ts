@@ -4,7 +4,7 @@ import { format } from "../message.ts";
 import { Attributes, counted, Struct } from "../table.ts";
 
 /** RTAX_*, linux/rtnetlink.h. `lock` has bit 1 << RTAX_x for each metric that may not be changed. */
-const metrics = new Attributes({
+const metrics = new Attributes(() => ({
   lock: [1, u32],
   mtu: [2, u32],
   window: [3, u32],
@@ -19,7 +19,7 @@ const metrics = new Attributes({
   initRwnd: [14, u32],
   quickAck: [15, u32],
   congestionControl: [16, cString],
-});
+}));
 
 /** struct rtvia: a gateway of another family than the route's. */
 const via: Codec<Ip> = {
@@ -59,7 +59,7 @@ export const routeFormat = format(
     type: u8,
     flags: u32,
   }),
-  new Attributes({
+  new Attributes(() => ({
     destination: [1, ip],
     source: [2, ip],
     inIndex: [3, u32],
@@ -68,7 +68,7 @@ export const routeFormat = format(
     priority: [6, u32],
     preferredSource: [7, ip],
     metrics: [8, metrics],
-    nextHops: [9, counted(rtnexthop, new Attributes({ gateway: [5, ip], via: [18, via] }))],
+    nextHops: [9, counted(rtnexthop, new Attributes(() => ({ gateway: [5, ip], via: [18, via] })))],
     flow: [11, u32],
     cacheInfo: [12, cacheInfo],
     table: [15, u32],
@@ -83,5 +83,5 @@ export const routeFormat = format(
     sourcePort: [28, u16be],
     destinationPort: [29, u16be],
     nextHopId: [30, u32],
-  }),
+  })),
 );

@@ -19,7 +19,7 @@ export const ruleFormat = format(
     action: u8,
     flags: u32,
   }),
-  new Attributes({
+  new Attributes(() => ({
     destination: [1, ip],
     source: [2, ip],
     inName: [3, cString],
@@ -38,5 +38,5 @@ export const ruleFormat = format(
     ipProtocol: [22, u8],
     sourcePorts: [23, range16],
     destinationPorts: [24, range16],
-  }),
+  })),
 );
