@@ -9,9 +9,9 @@ import {
   networkOf,
   parseIp,
 } from "@tscni/addr";
-import { assignAddress, cidrOf, enableForwarding } from "@tscni/ip";
+import { assignAddress, cidrOf, enableForwarding, hostInterfaceName } from "@tscni/ip";
 import {
-  createLink,
+  addLink,
   deleteAddress,
   getLink,
   IFA_F_NODAD,
@@ -21,7 +21,14 @@ import {
   NetlinkError,
   setLink,
 } from "@tscni/netlink";
-import { CniError, ErrorCode, type IpConfig, type Result, type Route } from "@tscni/types";
+import {
+  CniError,
+  ErrorCode,
+  type IpConfig,
+  interfaceNameProblem,
+  type Result,
+  type Route,
+} from "@tscni/types";
 import type { BridgeConf } from "./conf.ts";
 import { joinPort } from "./port.linux.ts";
 
@@ -94,24 +101,30 @@ function unlessDone(error: string, step: () => void): void {
 
 /**
  * The gateway's interface in a VLAN: a veth pair `<bridge>.<vlan>` whose other end is a port of the bridge with
- * that VLAN. It stays, like the bridge.
+ * that VLAN. It stays, like the bridge. The port is made in the bridge, and its VLAN set by every ADD, so that
+ * it does no harm when one of them is killed in between.
  */
 function ensureVlanGateway(host: Netlink, bridge: Link, conf: BridgeConf): Link {
   const name = `${conf.bridge}.${conf.vlan}`;
-  const found = getLink(host, { name });
-  if (found !== undefined) return found;
-  const peerName = `${name.slice(0, 13)}-p`;
-  try {
-    const made = createLink(host, { kind: "veth", name, up: true, veth: { peer: { name: peerName } } });
-    const peer = getLink(host, { name: peerName });
-    if (peer === undefined) throw new CniError(ErrorCode.Internal, `interface ${peerName} is gone again`);
-    setLink(host, { index: peer.index }, { master: bridge.index, up: true });
-    joinPort(host, peer.index, { ...conf, hairpinMode: false, portIsolation: false, vlanTrunk: [] });
-    return made;
-  } catch (error) {
-    const other =
-      error instanceof NetlinkError && error.code === "EEXIST" ? getLink(host, { name }) : undefined;
-    if (other === undefined) throw error;
-    return other;
-  }
+  const problem = interfaceNameProblem(name);
+  if (problem) throw new CniError(ErrorCode.InvalidNetworkConfig, `the VLAN's gateway "${name}": ${problem}`);
+  if (getLink(host, { name }) === undefined)
+    unlessDone("EEXIST", () => createVlanGateway(host, bridge, name));
+  const gateway = getLink(host, { name });
+  const port = gateway?.link === undefined ? undefined : getLink(host, { index: gateway.link });
+  if (gateway === undefined || port?.master !== bridge.index)
+    throw new CniError(
+      ErrorCode.Internal,
+      `"${name}" already exists but is not a VLAN gateway of "${bridge.name}"`,
+    );
+  joinPort(host, port.index, { ...conf, hairpinMode: false, portIsolation: false, vlanTrunk: [] });
+  if (!gateway.up) setLink(host, { index: gateway.index }, { up: true });
+  return gateway;
+}
+
+function createVlanGateway(host: Netlink, bridge: Link, name: string): void {
+  // Not named as a container's port is, or GC would take it for one.
+  const port = hostInterfaceName({ network: "", containerId: "", ifName: name }).replace("veth", "vlgw");
+  const master = bridge.index;
+  addLink(host, { kind: "veth", name: port, up: true, master, veth: { peer: { name } } });
 }
