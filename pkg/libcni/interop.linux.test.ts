@@ -140,14 +140,16 @@ describe.skipIf(!canRun)("with Go's cnitool and one cache", () => {
       expect(existsSync(lab.cacheFile(file))).toBe(false);
     });
 
-    test.skipIf(version < "0.4.0")("what we added Go checks and deletes", async () => {
+    test("what we added Go checks, if the version has CHECK, and deletes", async () => {
       const list = network(version);
       await libcni.addNetworkList(list, rt);
       lab.calls();
-      await libcni.checkNetworkList(list, rt);
-      const ourCalls = lab.calls();
-      expect(go("check", goEnv)).toMatchObject({ status: 0, text: "" });
-      expect(lab.calls()).toEqual(ourCalls);
+      if (version >= "0.4.0") {
+        await libcni.checkNetworkList(list, rt);
+        const ourCalls = lab.calls();
+        expect(go("check", goEnv)).toMatchObject({ status: 0, text: "" });
+        expect(lab.calls()).toEqual(ourCalls);
+      }
       expect(go("del", goEnv)).toMatchObject({ status: 0, text: "" });
       expect(existsSync(lab.cacheFile(file))).toBe(false);
     });

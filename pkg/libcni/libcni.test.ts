@@ -684,7 +684,8 @@ describe.skipIf(process.platform === "win32")("libcni", () => {
     });
 
     // Root reads everything.
-    test.skipIf(process.getuid?.() === 0)("a file that can't be read does not stop DEL", async () => {
+    test("a file that can't be read does not stop DEL", async (ctx) => {
+      ctx.skip(process.getuid?.() === 0, "root can read every file");
       const list = twoPlugins();
       await libcni.addNetworkList(list, rt);
       lab.calls();

@@ -4,7 +4,7 @@
  */
 import { appendFileSync } from "node:fs";
 
-const { TSCNI_RESULTS: file, TSCNI_LANE: lane } = process.env;
+const { TSCNI_RESULTS: file, TSCNI_LANE: lane, TSCNI_GO_BIN } = process.env;
 
 export default class ResultsReporter {
   onTestRunEnd(modules, unhandled) {
@@ -23,7 +23,8 @@ export default class ResultsReporter {
 
 function reasonOf(state, note, errors = []) {
   if (state === "failed") return messageOf(errors[0]);
-  if (state === "skipped") return note ?? "the test says no reason";
+  if (state === "skipped")
+    return note ?? (TSCNI_GO_BIN ? "it says no reason" : "no Go plugins to compare with");
   return state === "passed" ? "" : "did not run to its end";
 }
 
