@@ -1,6 +1,5 @@
-import { CString, read as peek, ptr } from "bun:ffi";
 import { isErrno } from "./errno.ts";
-import { checked, cPath, lastError, libc } from "./libc.ts";
+import { checked, cPath, lastError, libc, peek, ptr, textAt } from "./libc.ts";
 
 /** Flags of open(2), asm-generic/fcntl.h. arm64 differs in O_DIRECTORY and O_NOFOLLOW, so these are not here. */
 export const O = {
@@ -177,7 +176,7 @@ export function readDir(path: string): string[] {
   const names: string[] = [];
   // struct dirent of 64-bit Linux: d_ino 8, d_off 8, d_reclen 2, d_type 1, d_name
   for (let entry = libc.readdir(stream); entry !== null; entry = libc.readdir(stream)) {
-    const name = new CString(entry, 19).toString();
+    const name = textAt(entry, 19);
     if (name !== "." && name !== "..") names.push(name);
   }
   libc.closedir(stream);

@@ -1,36 +1,52 @@
-import { CString, dlopen, FFIType, type Pointer, ptr, read } from "bun:ffi";
+import type * as ffi from "bun:ffi";
+import type { Pointer } from "bun:ffi";
 import { SysError } from "./errno.ts";
 
-const { i32, u32, i64_fast: long, u64_fast: size, ptr: pointer } = FFIType;
+/**
+ * What the module bun:ffi is made of, without its wrappers in JavaScript: loading those costs every start
+ * 0.35 ms. The native functions take numbers, pointers and null, which is all that we pass.
+ */
+const native = (Bun as unknown as { FFI: Omit<typeof ffi, "CString"> & { CString: typeof textAt } }).FFI;
+
+/** The address of a typed array's first byte, good as long as the array is. */
+export const ptr = native.ptr;
+/** Reads numbers from memory. */
+export const peek = native.read;
+/** The C string at an address. */
+export const textAt: (address: Pointer | bigint, offset?: number) => string = (address, offset = 0) =>
+  native.CString(address, offset);
+
+/** enum FFIType of bun:ffi */
+const [i32, u32, u64, pointer, nothing, long] = [5, 6, 8, 12, 13, 15] as const;
 
 /**
  * The C library, by its bare soname: that is looked up in the system's library path only, never in the
  * working directory, and names the right library on musl too. Variadic functions (open, fcntl, syscall) are
  * declared with the arguments that we pass; on x86-64 and on arm64 Linux these go where C expects them.
  */
-export const libc = dlopen("libc.so.6", {
+export const libc = native.dlopen("libc.so.6", {
   __errno_location: { args: [], returns: pointer },
-  _exit: { args: [i32], returns: FFIType.void },
+  _exit: { args: [i32], returns: nothing },
   bind: { args: [i32, pointer, u32], returns: i32 },
   close: { args: [i32], returns: i32 },
   closedir: { args: [pointer], returns: i32 },
   fchmod: { args: [i32, u32], returns: i32 },
   flock: { args: [i32, i32], returns: i32 },
   getsockname: { args: [i32, pointer, pointer], returns: i32 },
-  ioctl: { args: [i32, size, pointer], returns: i32 },
+  ioctl: { args: [i32, u64, pointer], returns: i32 },
   link: { args: [pointer, pointer], returns: i32 },
   mkdir: { args: [pointer, u32], returns: i32 },
-  mount: { args: [pointer, pointer, pointer, size, pointer], returns: i32 },
+  mount: { args: [pointer, pointer, pointer, u64, pointer], returns: i32 },
   open: { args: [pointer, i32, u32], returns: i32 },
   opendir: { args: [pointer], returns: pointer },
-  poll: { args: [pointer, size, i32], returns: i32 },
-  read: { args: [i32, pointer, size], returns: long },
+  poll: { args: [pointer, u64, i32], returns: i32 },
+  read: { args: [i32, pointer, u64], returns: long },
   readdir: { args: [pointer], returns: pointer },
-  readlink: { args: [pointer, pointer, size], returns: long },
-  recv: { args: [i32, pointer, size, i32], returns: long },
+  readlink: { args: [pointer, pointer, u64], returns: long },
+  recv: { args: [i32, pointer, u64, i32], returns: long },
   rename: { args: [pointer, pointer], returns: i32 },
   rmdir: { args: [pointer], returns: i32 },
-  sendto: { args: [i32, pointer, size, i32, pointer, u32], returns: long },
+  sendto: { args: [i32, pointer, u64, i32, pointer, u32], returns: long },
   setns: { args: [i32, i32], returns: i32 },
   setsockopt: { args: [i32, i32, i32, pointer, u32], returns: i32 },
   socket: { args: [i32, i32, i32], returns: i32 },
@@ -40,14 +56,14 @@ export const libc = dlopen("libc.so.6", {
   unlink: { args: [pointer], returns: i32 },
   unshare: { args: [i32], returns: i32 },
   utimensat: { args: [i32, pointer, pointer, i32], returns: i32 },
-  write: { args: [i32, pointer, size], returns: long },
+  write: { args: [i32, pointer, u64], returns: long },
 }).symbols;
 
 const EINTR = 4;
 
 /** The errno that the last failing call left. Read it before anything else may call into libc. */
 function errno(): number {
-  return read.i32(libc.__errno_location()!, 0);
+  return peek.i32(libc.__errno_location()!, 0);
 }
 
 /** Runs a libc call until it is not interrupted by a signal; throws SysError when it returns -1. */
@@ -66,7 +82,7 @@ export function lastError(name: string, subject: string): SysError {
 }
 
 function sysError(code: number, name: string, subject: string): SysError {
-  return new SysError(code, name, subject, new CString(libc.strerror(code)!).toString().toLowerCase());
+  return new SysError(code, name, subject, textAt(libc.strerror(code)!).toLowerCase());
 }
 
 const pathMax = 4096;

@@ -1,5 +1,4 @@
-import { ptr } from "bun:ffi";
-import { checked, libc } from "./libc.ts";
+import { checked, libc, ptr } from "./libc.ts";
 
 /** linux/socket.h, bits/socket_type.h */
 export const AF_INET = 2;
