@@ -11,7 +11,8 @@ export default defineConfig({
     pool: "threads",
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    exclude: ["**/node_modules/**", "**/dist/**"],
+    // Templates run as what scripts/new-plugin makes of them.
+    exclude: ["**/node_modules/**", "**/dist/**", "scripts/templates/**"],
     projects: [
       // Runs on Node and on Bun, on every operating system.
       {

@@ -61,10 +61,10 @@ test("read-only after the ADD: DEL says so and still removes the link; later it 
   const conf = confOnDisk();
   const c = node.container();
   await node.ok("ADD", conf, { netns: c });
-  run("mount", "-o", "remount,ro", disk);
+  run("mount", "--options-mode=ignore", "-o", "remount,ro", disk);
   const error = await node.error("DEL", conf, { netns: c });
   expect(error.msg).toContain("read-only file system");
   expect(node.veths()).toEqual([]);
-  run("mount", "-o", "remount,rw", disk);
+  run("mount", "--options-mode=ignore", "-o", "remount,rw", disk);
   await node.ok("DEL", conf, { netns: c });
 });

@@ -155,7 +155,7 @@ test.each([
       expect(error.msg).toMatch(/^cannot use the data folder "[^"]+": .*: no space left on device$/);
       const folder = await net.call("CHECK", { id: "a" });
       expect(folder.error).toBeDefined();
-      run("mount", "-o", "remount,size=1m,nr_inodes=1000", path);
+      run("mount", "--options-mode=ignore", "-o", "remount,size=1m,nr_inodes=1000", path);
       await net.call("DEL", { id: "never" });
       expect(Object.keys(await leftIn(net))).toEqual([]);
       expect((await net.call("ADD", { id: "a" })).error).toBeUndefined();
@@ -203,7 +203,7 @@ test("a read-only data folder: code 5, STATUS 50, and DEL of what is not there s
   using net = new TestNetwork(dual, path);
   await net.call("ADD", { id: "a" });
   const before = net.files(true);
-  run("mount", "-o", "remount,ro", path);
+  run("mount", "--options-mode=ignore", "-o", "remount,ro", path);
   expect((await net.call("ADD", { id: "b" })).error).toMatchObject({ code: 5 });
   expect((await net.call("ADD", { id: "b" })).error?.msg).toContain("read-only file system");
   expect((await net.call("DEL", { id: "a" })).error).toMatchObject({ code: 5 });
@@ -211,7 +211,7 @@ test("a read-only data folder: code 5, STATUS 50, and DEL of what is not there s
   expect((await net.call("CHECK", { id: "a" })).error).toBeUndefined();
   expect((await net.call("STATUS")).error).toMatchObject({ code: 50 });
   expect(net.files(true)).toEqual(before);
-  run("mount", "-o", "remount,rw", path);
+  run("mount", "--options-mode=ignore", "-o", "remount,rw", path);
   await net.call("DEL", { id: "a" });
   expect(net.addresses()).toEqual([]);
 });
