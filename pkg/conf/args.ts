@@ -8,9 +8,10 @@ export function parseCniArgs<K extends string>(
   args: string,
   known: readonly K[],
 ): Partial<Record<K, string>> {
+  if (args === "") return {};
   const values: Partial<Record<string, string>> = {};
   const unknown: string[] = [];
-  for (const pair of args === "" ? [] : args.split(";")) {
+  for (const pair of args.split(";")) {
     const [key, value, ...rest] = pair.split("=");
     if (key === undefined || value === undefined || rest.length > 0) throw wrong(`invalid pair "${pair}"`);
     if ((known as readonly string[]).includes(key) || key === "IgnoreUnknown") values[key] = value;
@@ -18,7 +19,7 @@ export function parseCniArgs<K extends string>(
   }
   const ignore = values.IgnoreUnknown?.toLowerCase();
   if (unknown.length > 0 && ignore !== "1" && ignore !== "true")
-    throw wrong(`unknown args ${JSON.stringify(unknown)}`);
+    throw wrong(`unknown args [${unknown.map((pair) => JSON.stringify(pair)).join(" ")}]`);
   return values as Partial<Record<K, string>>;
 }
 

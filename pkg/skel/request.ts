@@ -110,9 +110,12 @@ export function parseNetworkConfig(text: string): Pick<Request, "json" | "networ
 /** The value of a key in any case: the last in the document that is not null. */
 export function valueAt(object: Record<string, unknown>, key: string): unknown {
   const folded = key.toLowerCase();
-  const isIt = (name: string) => name.toLowerCase() === folded && object[name] !== null;
-  const name = Object.keys(object).findLast(isIt);
-  return name === undefined ? undefined : object[name];
+  let value: unknown;
+  for (const name in object) {
+    const isIt = name.length === key.length && name.toLowerCase() === folded;
+    if (isIt && object[name] !== null) value = object[name];
+  }
+  return value;
 }
 
 /** A top-level string; "" when absent. */
