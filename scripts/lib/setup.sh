@@ -56,7 +56,7 @@ build_ready() { [ -x "$root/dist/bin/cnitool" ] && stamped "$root/dist/.stamp" "
 # start it with Bun or with the Node 22 that npm installs, so npm's warning about it is left out.
 install_modules() {
   modules_ready && return 0
-  (cd "$root" && npm ci --loglevel=error --no-progress </dev/null) >&2 || return 1
+  (cd "$root" && npm ci --loglevel=error --no-progress </dev/null 8>&-) >&2 || return 1
   lock_state >"$root/node_modules/.tscni-stamp"
 }
 
@@ -64,7 +64,7 @@ build() {
   build_ready && return 0
   local state
   state=$(tree_state)
-  (cd "$root" && npm run --silent build </dev/null) >&2 || return 1
+  (cd "$root" && npm run --silent build </dev/null 8>&-) >&2 || return 1
   echo "$state" >"$root/dist/.stamp"
 }
 
@@ -86,7 +86,7 @@ install_go_plugins() {
   local module log
   for module in "${go_modules[@]}"; do
     say "go install $module"
-    if ! log=$(GOBIN=$go_bin CGO_ENABLED=0 go install "$module" </dev/null 2>&1); then
+    if ! log=$(GOBIN=$go_bin CGO_ENABLED=0 go install "$module" </dev/null 2>&1 8>&-); then
       say "that failed, so it can't be compared with: ${log##*$'\n'}"
       return 1
     fi
@@ -95,7 +95,8 @@ install_go_plugins() {
 }
 
 # Whoever changes node_modules and dist is alone with them; whoever uses them shares them. Call it with the
-# command that brings them up to date; they are shared until the process ends (and those that it started).
+# command that brings them up to date; they are shared until the process ends. What might outlive it is
+# started without descriptor 8, the lock.
 with_exclusive_tree() {
   mkdir -p "$root/.cache"
   exec 8>"$root/.cache/lock"
