@@ -86,7 +86,7 @@ install_go_plugins() {
   local module log
   for module in "${go_modules[@]}"; do
     say "go install $module"
-    if ! log=$(GOBIN=$go_bin CGO_ENABLED=0 go install "$module" </dev/null 2>&1 8>&-); then
+    if ! log=$(GOBIN=$go_bin go install "$module" </dev/null 2>&1 8>&-); then
       say "that failed, so it can't be compared with: ${log##*$'\n'}"
       return 1
     fi
