@@ -59,6 +59,15 @@ test("what ADD leaves on host and container, and DEL of it", async () => {
   expect(addressesOf(node.host, "brtest"), "the bridge stays").toEqual(["10.88.0.1/24", "fd88::1/64"]);
 });
 
+test("IPv6 works where host and container have it disabled by default", async () => {
+  const c = node.container();
+  for (const ns of [node.host, c])
+    for (const scope of ["all", "default"]) ns.run("sysctl", "-w", `net.ipv6.conf.${scope}.disable_ipv6=1`);
+  await node.ok("ADD", node.bridgeConf({ isDefaultGateway: true }), { netns: c });
+  ping(c, "fd88::1");
+  ping(node.host, "fd88::2");
+});
+
 describe.each(specVersions)("cniVersion %s", (cniVersion) => {
   test("the result has this version's shape; CHECK where there is one; DEL", async () => {
     const conf = node.bridgeConf({ cniVersion, isDefaultGateway: true });

@@ -9,7 +9,7 @@ import {
   networkOf,
   parseIp,
 } from "@tscni/addr";
-import { assignAddress, cidrOf, enableForwarding, hostInterfaceName } from "@tscni/ip";
+import { assignAddress, cidrOf, enableForwarding, ensureSysctl, hostInterfaceName } from "@tscni/ip";
 import {
   addLink,
   deleteAddress,
@@ -85,6 +85,7 @@ function ensureAddress(host: Netlink, link: Link, wanted: Cidr, conf: BridgeConf
       );
     unlessDone("EADDRNOTAVAIL", () => deleteAddress(host, { index, cidr }));
   }
+  if (wanted.ip.family === 6) ensureSysctl(`net/ipv6/conf/${link.name}/disable_ipv6`, "0");
   unlessDone("EEXIST", () => assignAddress(host, index, wanted, conf.enabledad ? 0 : IFA_F_NODAD));
   // A bridge that somebody else made takes its lowest port's address until it is given one.
   if (link.address !== undefined) setLink(host, { index }, { address: link.address });
