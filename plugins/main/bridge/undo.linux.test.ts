@@ -1,9 +1,10 @@
-import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type Conf,
   distBin,
   envOf,
+  ip,
   makeNode,
   runPlugin,
   type TestNamespace,
@@ -107,19 +108,60 @@ describe("an ADD that fails takes back everything", () => {
   });
 });
 
-test("an IPAM plugin that answers without an address gets its DEL", async () => {
-  const folder = temporaryFolder();
-  const log = join(folder.path, "log");
-  symlinkSync(join(distBin, "bridge"), join(folder.path, "bridge"));
-  writeFileSync(join(folder.path, "empty-ipam"), `#!/bin/sh\necho $CNI_COMMAND >>${log}\necho '{}'\n`);
-  chmodSync(join(folder.path, "empty-ipam"), 0o755);
-  const conf = node.bridgeConf({ ipam: { type: "empty-ipam" } });
-  const error = await node.error("ADD", conf, { netns: c, path: folder.path });
-  expect(error.msg).toBe("IPAM plugin returned missing IP config");
-  expect(readFileSync(log, "utf8")).toBe("ADD\nDEL\n");
-  expect(node.veths()).toEqual([]);
-  folder.remove();
-  expect(existsSync(log)).toBe(false);
+describe("with an IPAM plugin that", () => {
+  let folder: ReturnType<typeof temporaryFolder>;
+  beforeEach(() => {
+    folder = temporaryFolder();
+    symlinkSync(join(distBin, "bridge"), join(folder.path, "bridge"));
+  });
+  afterEach(() => folder.remove());
+
+  /** A plugin as others write them: a shell script. */
+  const writeIpam = (script: string) =>
+    writeFileSync(join(folder.path, "script-ipam"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const path = () => `${folder.path}:/usr/bin:/bin`;
+
+  test("answers without an address: it gets its DEL", async () => {
+    const log = join(folder.path, "log");
+    writeIpam(`echo $CNI_COMMAND >>${log}\necho '{}'`);
+    const conf = node.bridgeConf({ ipam: { type: "script-ipam" } });
+    const error = await node.error("ADD", conf, { netns: c, path: path() });
+    expect(error.msg).toBe("IPAM plugin returned missing IP config");
+    expect(readFileSync(log, "utf8")).toBe("ADD\nDEL\n");
+    expect(node.veths()).toEqual([]);
+  });
+
+  test("fails, and fails in DEL, too: the link goes all the same", async () => {
+    writeIpam(`echo '{"code": 11, "msg": "no '$CNI_COMMAND' today"}'; exit 1`);
+    const conf = node.bridgeConf({ ipam: { type: "script-ipam" } });
+    const error = await node.error("ADD", conf, { netns: c, path: path() });
+    expect(error).toMatchObject({ code: 11, msg: "no ADD today" });
+    expect(node.veths()).toEqual([]);
+    await node.ok("ADD", node.bridgeConf(), { netns: c });
+    expect(await node.error("DEL", conf, { netns: c, path: path() })).toMatchObject({
+      code: 11,
+      msg: "no DEL today",
+    });
+    expect(node.veths()).toEqual([]);
+  });
+
+  test.each([
+    ["takes the port down: it does not come up", "set dev $port down", /bridge port in error state/],
+    ["takes the port away", "del dev $port", /./],
+  ])("%s", async (_, command, message) => {
+    writeIpam(
+      `for port in $(ip -o link show type veth | sed 's/^[0-9]*: //; s/@.*//'); do ip link ${command}; done 2>/dev/null\n` +
+        `exec ${join(distBin, "host-local")}`,
+    );
+    const conf = node.bridgeConf();
+    const bad = { ...conf, ipam: { ...conf.ipam, type: "script-ipam" } };
+    await node.ok("DEL", conf, { netns: c });
+    const error = await node.error("ADD", bad, { netns: c, path: path() });
+    expect(error.msg).toMatch(message);
+    expect(error.details ?? "").not.toContain("could not be taken back");
+    expect([node.veths(), node.leases()]).toEqual([[], []]);
+    expect(ip(c, "link").map((link) => link.ifname)).toEqual(["lo"]);
+  });
 });
 
 describe("forceAddress", () => {
