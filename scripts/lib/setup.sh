@@ -10,7 +10,9 @@ die() { say "${0##*/}: $*"; exit 1; }
 
 # command:package of Debian and Ubuntu
 demo_tools=(ip:iproute2 ping:iputils-ping flock:util-linux unshare:util-linux)
-system_tools=("${demo_tools[@]}" nft:nftables iptables:iptables ps:procps)
+system_tools=("${demo_tools[@]}" nft:nftables iptables:iptables ps:procps strace:strace)
+# What runs arm64's executable on another machine.
+arm64_tools=(qemu-aarch64-static:qemu-user-static /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1:libc6-arm64-cross)
 
 missing_packages() {
   local entry
@@ -66,6 +68,17 @@ build() {
   state=$(tree_state)
   (cd "$root" && npm run --silent build </dev/null 8>&-) >&2 || return 1
   echo "$state" >"$root/dist/.stamp"
+}
+
+# The executable for arm64, so that an x86-64 machine can try it. Where that fails, its tests are skipped by name.
+build_for_arm64() {
+  [ "$(uname -m)" = x86_64 ] || return 0
+  ensure_tools "${arm64_tools[@]}" || return 1
+  local stamp=$root/dist/linux-arm64/.stamp state
+  state=$(tree_state)
+  stamped "$stamp" "$state" && return 0
+  (cd "$root/pkg/multicall" && ../../scripts/bun build.ts --target linux-arm64 </dev/null 8>&-) >&2 || return 1
+  echo "$state" >"$stamp"
 }
 
 # The reference plugins, which the tests run beside ours and the bench against them.
