@@ -8,11 +8,12 @@ import {
 } from "./attachment.linux.ts";
 
 /**
- * Deletes an attachment's link by whichever end can be found: the host end by its derived name, which needs
- * no namespace, and the container's interface, which may have been made by the Go plugin. Nothing there is fine.
+ * Deletes an attachment's link: by the host end's derived name, which needs no namespace and takes the other end
+ * with it; where there is none of that name, by the container's interface, which the Go plugin may have made.
+ * Nothing there is fine.
  */
 export function deleteAttachmentLink(host: Netlink, attachment: Attachment, netns: string): void {
-  deleteLinkIfPresent(host, hostInterfaceName(attachment));
+  if (deleteLinkIfPresent(host, hostInterfaceName(attachment))) return;
   using sandbox = openNamespaceIfPresent(netns);
   if (sandbox === undefined) return;
   using container = sandbox.enter(openRoute);
