@@ -1,5 +1,14 @@
 import { runPlugin as serve } from "@tscni/skel";
-import { distBin, goBin, hostState, ip, makeNamespace, runInProcess, runPlugin } from "@tscni/test-support";
+import {
+  commandIn,
+  distBin,
+  goBin,
+  hostState,
+  ip,
+  makeNamespace,
+  runInProcess,
+  runPlugin,
+} from "@tscni/test-support";
 import { atLeast, specVersions } from "@tscni/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import loopback from "./loopback.ts";
@@ -162,14 +171,21 @@ test("DEL succeeds when the namespace is gone", async () => {
     });
 });
 
-test("STATUS and GC", async () => {
-  const before = hostState();
-  expect(await call("STATUS", conf("1.1.0"))).toMatchObject({ status: 0, stdout: "" });
-  await call("ADD", conf("1.1.0"));
+test("STATUS and GC leave the host alone, and GC the container, too", async () => {
+  const host = makeNamespace(); // of this test alone: others change the one that they share
+  const callInHost = (command: string, more: object = {}) => {
+    const [bin, ...args] = commandIn(host, [`${distBin}/loopback`]);
+    const env = { ...envOf(command), CNI_PATH: distBin };
+    return runPlugin({ bin: Bun.which(bin!)!, args, env, stdin: conf("1.1.0", more) });
+  };
+  const before = hostState({ ns: host });
+  expect(await callInHost("STATUS")).toMatchObject({ status: 0, stdout: "" });
+  expect(await callInHost("ADD")).toMatchObject({ status: 0 });
   const none = { "cni.dev/valid-attachments": [] };
-  expect(await call("GC", conf("1.1.0", none))).toMatchObject({ status: 0, stdout: "" });
+  expect(await callInHost("GC", none)).toMatchObject({ status: 0, stdout: "" });
   expect(isUp(), "the container's own affair").toBe(true);
-  expect(hostState()).toEqual(before);
+  expect(hostState({ ns: host })).toEqual(before);
+  host.close();
 });
 
 test("STATUS is 50 for a process that may not enter namespaces", async () => {
