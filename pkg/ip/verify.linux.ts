@@ -20,14 +20,26 @@ export function containerInterfaceOf(result: Result, ifName: string, netns: stri
   return found;
 }
 
+/** The host's interface of that name in a result. Throws when the result has none. */
+export function hostInterfaceOf(result: Result, name: string): Interface {
+  const found = result.interfaces.find((i) => i.name === name && !i.sandbox);
+  if (found === undefined) throw mismatch(`prevResult has no interface "${name}" on the host`);
+  return found;
+}
+
+/** Throws unless a link has the MAC address that the result says, if it says one. `what` names the link. */
+export function verifyMac(what: string, link: Link, { mac }: Interface): void {
+  if (mac !== undefined && mac.toLowerCase() !== link.address)
+    throw mismatch(`${what} has MAC address ${link.address}, not ${mac}`);
+}
+
 /** Finds a link of the result on the kernel and compares what the result says of it. Throws on a difference. */
 export function verifyLink(netlink: Netlink, expected: Interface, kind: string): Link {
   const link = getLink(netlink, { name: expected.name });
   if (link === undefined) throw mismatch(`interface ${expected.name} is missing`);
   if (link.kind !== kind)
     throw mismatch(`interface ${expected.name} is of kind ${link.kind ?? "none"}, not ${kind}`);
-  if (expected.mac !== undefined && expected.mac.toLowerCase() !== link.address)
-    throw mismatch(`interface ${expected.name} has MAC address ${link.address}, not ${expected.mac}`);
+  verifyMac(`interface ${expected.name}`, link, expected);
   return link;
 }
 

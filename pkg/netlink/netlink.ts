@@ -3,6 +3,8 @@ import {
   bind,
   close,
   isErrno,
+  MSG_PEEK,
+  MSG_TRUNC,
   recv,
   SOCK_RAW,
   send,
@@ -35,8 +37,6 @@ const NLM_F_ACK_TLVS = 0x200;
 const HEADER = 16;
 
 // sys/socket.h
-const MSG_PEEK = 2;
-const MSG_TRUNC = 0x20;
 const MSG_DONTWAIT = 0x40;
 
 /** rtnetlink answers before sendto returns; whoever waits longer than this has met a bug. */

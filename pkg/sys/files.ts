@@ -198,25 +198,14 @@ export const isRegularFile = (stat: Stat): boolean => (stat.mode & 0o170000) ===
 export const isDirectory = (stat: Stat): boolean => (stat.mode & 0o170000) === 0o040000;
 
 const AT_FDCWD = -100;
-const AT_EMPTY_PATH = 0x1000;
 const STATX_BASIC_STATS = 0x7ff;
 const statxNumber = process.arch === "arm64" ? 291 : 332;
 
 /** Follows symbolic links. By the statx system call: its struct (linux/stat.h) is the same on every architecture. */
 export function stat(path: string): Stat {
-  return statx(AT_FDCWD, path, 0);
-}
-
-export function fstat(fd: number): Stat {
-  return statx(fd, "", AT_EMPTY_PATH);
-}
-
-function statx(dirFd: number, path: string, flags: number): Stat {
   const buffer = new BigUint64Array(32);
   const at = ptr(buffer);
-  checked("stat", path || `fd ${dirFd}`, () =>
-    libc.syscall(statxNumber, dirFd, cPath(path), flags, STATX_BASIC_STATS, at),
-  );
+  checked("stat", path, () => libc.syscall(statxNumber, AT_FDCWD, cPath(path), 0, STATX_BASIC_STATS, at));
   return {
     mode: peek.u16(at, 28),
     ino: peek.u64(at, 32),

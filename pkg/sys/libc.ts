@@ -30,7 +30,6 @@ export const libc = native.dlopen("libc.so.6", {
   bind: { args: [i32, pointer, u32], returns: i32 },
   close: { args: [i32], returns: i32 },
   closedir: { args: [pointer], returns: i32 },
-  fchmod: { args: [i32, u32], returns: i32 },
   flock: { args: [i32, i32], returns: i32 },
   getsockname: { args: [i32, pointer, pointer], returns: i32 },
   ioctl: { args: [i32, u64, pointer], returns: i32 },

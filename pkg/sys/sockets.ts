@@ -1,11 +1,8 @@
 import { checked, libc, ptr } from "./libc.ts";
 
 /** linux/socket.h, bits/socket_type.h */
-export const AF_INET = 2;
-export const AF_INET6 = 10;
 export const AF_NETLINK = 16;
 export const AF_PACKET = 17;
-export const SOCK_DGRAM = 2;
 export const SOCK_RAW = 3;
 const SOCK_CLOEXEC = 0o2000000;
 

@@ -1,4 +1,4 @@
-import { mismatch, writeSysctlIfPresent } from "@tscni/ip";
+import { hostInterfaceOf, mismatch, verifyMac, writeSysctlIfPresent } from "@tscni/ip";
 import { createLink, getLink, type Link, type Netlink, NetlinkError, setLink } from "@tscni/netlink";
 import { CniError, ErrorCode, type Result } from "@tscni/types";
 import type { BridgeConf } from "./conf.ts";
@@ -59,13 +59,11 @@ function randomMac(): string {
 
 /** CHECK's part: the bridge of the result is there, a bridge, and has the address and mode that ADD left. */
 export function verifyBridge(host: Netlink, conf: BridgeConf, result: Result): Link {
-  const expected = result.interfaces.find((i) => i.name === conf.bridge && !i.sandbox);
-  if (expected === undefined) throw mismatch(`prevResult has no interface "${conf.bridge}" on the host`);
+  const expected = hostInterfaceOf(result, conf.bridge);
   const bridge = getLink(host, { name: conf.bridge });
   if (bridge === undefined) throw mismatch(`bridge ${conf.bridge} is missing`);
   if (bridge.kind !== "bridge") throw mismatch(`interface ${conf.bridge} is not a bridge`);
-  if (expected.mac !== undefined && expected.mac.toLowerCase() !== bridge.address)
-    throw mismatch(`bridge ${conf.bridge} has MAC address ${bridge.address}, not ${expected.mac}`);
+  verifyMac(`bridge ${conf.bridge}`, bridge, expected);
   if (conf.promiscMode && !bridge.promisc) throw mismatch(`bridge ${conf.bridge} is not in promiscuous mode`);
   return bridge;
 }

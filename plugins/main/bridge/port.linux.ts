@@ -1,4 +1,4 @@
-import { mismatch } from "@tscni/ip";
+import { hostInterfaceOf, mismatch, verifyMac } from "@tscni/ip";
 import { addPortVlans, deletePortVlans, getLink, type Link, type Netlink, setPort } from "@tscni/netlink";
 import type { Result } from "@tscni/types";
 import { usesVlans } from "./bridge.linux.ts";
@@ -19,8 +19,5 @@ export function verifyPort(host: Netlink, bridge: Link, result: Result, containe
   const port = container.link === undefined ? undefined : getLink(host, { index: container.link });
   if (port === undefined) throw mismatch(`the host end of ${container.name} is missing`);
   if (port.master !== bridge.index) throw mismatch(`interface ${port.name} is not a port of ${bridge.name}`);
-  const expected = result.interfaces.find((i) => i.name === port.name && !i.sandbox);
-  if (expected === undefined) throw mismatch(`prevResult has no interface "${port.name}" on the host`);
-  if (expected.mac !== undefined && expected.mac.toLowerCase() !== port.address)
-    throw mismatch(`interface ${port.name} has MAC address ${port.address}, not ${expected.mac}`);
+  verifyMac(`interface ${port.name}`, port, hostInterfaceOf(result, port.name));
 }
