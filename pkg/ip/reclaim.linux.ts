@@ -1,11 +1,11 @@
-import { deleteLinkIfPresent, getLink, type Link, listLinks, type Netlink, openRoute } from "@tscni/netlink";
-import { openNamespaceIfPresent } from "@tscni/ns";
+import { deleteLinkIfPresent, getLink, type Link, listLinks, type Netlink } from "@tscni/netlink";
 import {
   type Attachment,
   aliasHasNetwork,
   hostInterfaceName,
   isHostInterfaceName,
 } from "./attachment.linux.ts";
+import { deleteContainerLink } from "./container.linux.ts";
 
 /**
  * Deletes an attachment's link: by the host end's derived name, which needs no namespace and takes the other end
@@ -14,10 +14,7 @@ import {
  */
 export function deleteAttachmentLink(host: Netlink, attachment: Attachment, netns: string): void {
   if (deleteLinkIfPresent(host, hostInterfaceName(attachment))) return;
-  using sandbox = openNamespaceIfPresent(netns);
-  if (sandbox === undefined) return;
-  using container = sandbox.enter(openRoute);
-  deleteLinkIfPresent(container, attachment.ifName);
+  deleteContainerLink({ netns, ifName: attachment.ifName });
 }
 
 /** What GC is to keep, and how it says what it removed. */

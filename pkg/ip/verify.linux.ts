@@ -43,6 +43,26 @@ export function verifyLink(netlink: Netlink, expected: Interface, kind: string):
   return link;
 }
 
+/**
+ * CHECK of a container's interface: it is there, of this kind, and has the MAC address, addresses and routes that
+ * the result says. Returns it. Throws on the first difference.
+ */
+export function verifyInterface(
+  container: Netlink,
+  result: Result,
+  { ifName, netns }: { readonly ifName: string; readonly netns: string },
+  kind: string,
+): Link {
+  const expected = containerInterfaceOf(result, ifName, netns);
+  const position = result.interfaces.indexOf(expected);
+  const link = verifyLink(container, expected, kind);
+  // Routes of a result without addresses here are of another interface.
+  if (!result.ips.some((ip) => ip.interface === position)) return link;
+  verifyAddresses(container, link, result, position);
+  verifyRoutes(container, link, result, position);
+  return link;
+}
+
 /** Throws unless the link has every address that the result gives to interface number `position`. */
 export function verifyAddresses(netlink: Netlink, link: Link, result: Result, position: number): void {
   const present = new Set(listAddresses(netlink, { index: link.index }).map((a) => cidrText(a.cidr)));

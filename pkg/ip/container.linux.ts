@@ -1,0 +1,102 @@
+import {
+  addLink,
+  deleteLinkIfPresent,
+  getLink,
+  type Link,
+  type Netlink,
+  NetlinkError,
+  type NewLink,
+  openRoute,
+  setLink,
+} from "@tscni/netlink";
+import { type Namespace, openNamespaceIfPresent } from "@tscni/ns";
+import { CniError, type Dns, ErrorCode, emptyResult, type Result } from "@tscni/types";
+import { announceAddresses, enableAnnouncements } from "./announce.linux.ts";
+import { configureInterface, prepareInterface } from "./configure.linux.ts";
+import { interfaceOf } from "./veth.linux.ts";
+
+/*
+ * What plugins do with the one interface that they make in a container, whatever its kind.
+ */
+
+/** Which interface of which container: a plugin's call has these. */
+export interface ContainerInterface {
+  readonly ifName: string;
+  /** The namespace's path; "" when it is gone. */
+  readonly netns: string;
+}
+
+/**
+ * Makes a link in the container, under its final name in one message, so that a kill leaves nothing on the host.
+ * `home` is a socket of the namespace that `link.link` (its master) is an index of. Throws CniError when the
+ * container has an interface of that name, NetlinkError for anything else that the kernel refuses.
+ */
+export function createContainerLink(
+  home: Netlink,
+  sandbox: Namespace,
+  container: Netlink,
+  link: NewLink,
+): Link {
+  try {
+    addLink(home, { ...link, netNsFd: sandbox.fd });
+  } catch (error) {
+    // Of the master, too, something may exist: a VLAN of that id, say.
+    const taken = error instanceof NetlinkError && error.code === "EEXIST";
+    if (taken && getLink(container, { name: link.name }) !== undefined) throw nameTaken(link.name);
+    throw error;
+  }
+  const made = getLink(container, { name: link.name });
+  if (made === undefined) throw new CniError(ErrorCode.Internal, `interface ${link.name} is gone again`);
+  return made;
+}
+
+const nameTaken = (name: string): CniError =>
+  new CniError(ErrorCode.Internal, `interface "${name}" already exists in the container`, {
+    details: "an ADD without a DEL before it, or an interface that something else made",
+  });
+
+/**
+ * Brings a new interface up: with the addresses and routes of a lease, announced to the neighbours; without one
+ * as the kernel has it.
+ */
+export function bringUp(sandbox: Namespace, container: Netlink, link: Link, lease: Result | undefined): void {
+  if (lease === undefined) {
+    setLink(container, { index: link.index }, { up: true });
+    return;
+  }
+  sandbox.enter(() => {
+    enableAnnouncements(link.name);
+    prepareInterface(link.name, lease);
+  });
+  configureInterface(container, link.index, lease);
+  announceAddresses(container, link);
+}
+
+/** The result of an ADD that made one interface, which has all addresses of the lease. */
+export function containerResult(
+  { netns, conf }: { readonly netns: string; readonly conf: { readonly dns?: ConfiguredDns | undefined } },
+  link: Link,
+  lease: Result = emptyResult(),
+): Result {
+  return {
+    interfaces: [{ ...interfaceOf(link), sandbox: netns }],
+    ips: lease.ips.map((ip) => ({ ...ip, interface: 0 })),
+    routes: lease.routes,
+    dns: dnsOf(conf.dns, lease),
+  };
+}
+
+/** `dns` as a config has it. */
+type ConfiguredDns = { readonly [K in keyof Dns]: Dns[K] | undefined };
+
+/** The DNS of a result: the config's if it says anything, else IPAM's. */
+export const dnsOf = (configured: ConfiguredDns | undefined, lease: Result): Dns =>
+  configured !== undefined && Object.keys(configured).length > 0 ? (configured as Dns) : lease.dns;
+
+/** Deletes the container's interface. Fine when it is gone, or the namespace, or there never was one. */
+export function deleteContainerLink({ netns, ifName }: ContainerInterface): void {
+  using sandbox = openNamespaceIfPresent(netns);
+  if (sandbox === undefined) return;
+  using container = sandbox.enter(openRoute);
+  deleteLinkIfPresent(container, ifName);
+}
