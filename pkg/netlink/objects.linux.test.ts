@@ -10,7 +10,6 @@ import {
   IFA_F_TENTATIVE,
   listAddresses,
 } from "./addresses.ts";
-import { addPortVlans, deletePortVlans, listPortVlans } from "./bridge-vlans.ts";
 import { createLink, getLink, setLink } from "./links.ts";
 import { assignNamespaceId, namespaceId } from "./namespaces.ts";
 import {
@@ -380,37 +379,4 @@ test("namespace ids: none, assigned, and that of a veth's other end", () => {
       .sort(),
   ).toEqual([id, 77].sort());
   expect(thrownBy(() => assignNamespaceId(host.netlink, third.fd))).toMatchObject({ code: "EEXIST" });
-});
-
-test("bridge VLANs: added, listed and deleted, or refused by a kernel without them", ({ skip }) => {
-  const { netlink, ns } = newPlace();
-  const bridge = createLink(netlink, { name: "br0", kind: "bridge" });
-  const { index } = createLink(netlink, { name: "h0", kind: "veth", master: bridge.index });
-  const vlans = [
-    { first: 5, last: 5, pvid: true, untagged: true },
-    { first: 100, last: 200, pvid: false, untagged: false },
-  ];
-  if (
-    !ns.run("sh", "-c", "ip link set br0 type bridge vlan_filtering 1 2>&1 || true").startsWith("RTNETLINK")
-  ) {
-    addPortVlans(netlink, { index }, vlans);
-    deletePortVlans(netlink, { index }, [{ first: 1, last: 1 }]);
-    expect(listPortVlans(netlink).get(index)).toEqual(vlans);
-    const shown = JSON.parse(ns.run("bridge", "-j", "vlan", "show", "dev", "h0"));
-    expect(shown[0].vlans).toMatchObject([
-      { vlan: 5, flags: ["PVID", "Egress Untagged"] },
-      { vlan: 100, vlanEnd: 200 },
-    ]);
-    addPortVlans(netlink, { index: bridge.index, self: true }, [{ first: 7, last: 7 }]);
-    expect(listPortVlans(netlink).get(bridge.index)).toContainEqual({
-      first: 7,
-      last: 7,
-      pvid: false,
-      untagged: false,
-    });
-    return;
-  }
-  expect(thrownBy(() => addPortVlans(netlink, { index }, vlans))).toMatchObject({ code: "EOPNOTSUPP" });
-  expect(listPortVlans(netlink)).toEqual(new Map());
-  skip("this kernel has no VLAN filtering; that it is refused has been checked");
 });

@@ -1,7 +1,8 @@
 import { type Cidr, type Ip, parseCidr, parseIp } from "@tscni/addr";
 import { openNamespace } from "@tscni/ns";
-import { makeNamespace, type TestNamespace } from "@tscni/test-support";
-import { onTestFinished } from "vitest";
+import { ip, makeNamespace, type TestNamespace } from "@tscni/test-support";
+import { expect, onTestFinished } from "vitest";
+import { createLink, getLink, type NewLink } from "./links.ts";
 import { type Netlink, openRoute } from "./netlink.ts";
 
 /** A new namespace with a socket in it and its descriptor, until the test ends. */
@@ -34,4 +35,15 @@ export function thrownBy(work: () => unknown): unknown {
     return error;
   }
   throw new Error("nothing was thrown");
+}
+
+/** Makes a link on top of another and expects that iproute2 and we see what was asked for. */
+export function expectMade(link: NewLink, shown: object): void {
+  const { netlink, ns } = newPlace();
+  const below = createLink(netlink, { name: "below", kind: "veth" });
+  const made = createLink(netlink, { ...link, link: below.index } as NewLink);
+  const [found] = ip(ns, "link", "show", "dev", link.name);
+  expect(found).toMatchObject({ ifindex: made.index, linkinfo: { info_kind: link.kind } });
+  expect(found.linkinfo.info_data ?? {}).toMatchObject(shown);
+  expect(getLink(netlink, made)).toMatchObject({ ...link });
 }

@@ -2,6 +2,7 @@ export * from "./command.ts";
 export * from "./go.ts";
 export * from "./host-state.ts";
 export * from "./namespace.ts";
+export * from "./needs.ts";
 export * from "./node.ts";
 export * from "./paths.ts";
 export * from "./plugin.ts";
