@@ -155,6 +155,21 @@ export const commands: readonly Command[] = [
     load: () => import("./verbs/help.ts"),
   },
   {
+    name: "repair",
+    args: "<network-name> [netns]",
+    minWords: 1,
+    summary: "Put back what others took away of an attachment, such as firewall rules",
+    about:
+      "Runs CHECK of every plugin of the network; one that fails is asked to put back what is missing, and checked again.\nFor after iptables -F, a flushed nftables table or a firewalld reload: the container keeps its interface, addresses\nand connections. Without a namespace, repairs every attachment of the network that is remembered.\nPlugins that are not of tscni can't repair; what they miss is reported.",
+    flags: [],
+    examples: [
+      "CNI_PATH=/opt/cni/bin cnitool repair mynet /var/run/netns/web",
+      "CNI_PATH=/opt/cni/bin cnitool repair mynet",
+    ],
+    alsoTyped: ["reload", "restore", "fix", "mend"],
+    load: () => import("./verbs/repair.ts"),
+  },
+  {
     name: "status",
     args: "<network-name> [netns]",
     minWords: 1,

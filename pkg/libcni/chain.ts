@@ -1,6 +1,6 @@
 import { PluginError, parseStdout } from "@tscni/invoke";
 import { CniError, decodeResult, type Result, toCniError } from "@tscni/types";
-import type { CacheKey, ResultsCache } from "./cache.ts";
+import type { CacheKey, Found, ResultsCache } from "./cache.ts";
 import { withKeys } from "./json.ts";
 import type {
   AttachmentId,
@@ -125,4 +125,14 @@ export function stepError(
 
 export function keyOf(list: { name: string }, rt: RuntimeConf): CacheKey {
   return { network: list.name, containerId: rt.containerId, ifName: rt.ifName };
+}
+
+/** What the runtime does not say again, CNI_ARGS and capability arguments, as the ADD had it. */
+export function withCached(rt: RuntimeConf, { attachment }: Found): RuntimeConf {
+  if (attachment === undefined) return rt;
+  return {
+    ...rt,
+    args: rt.args && rt.args.length > 0 ? rt.args : attachment.args,
+    capabilityArgs: { ...attachment.capabilityArgs, ...rt.capabilityArgs },
+  };
 }

@@ -1,6 +1,6 @@
 import { atLeast, CniError, ErrorCode, joinErrors, messageOf } from "@tscni/types";
 import type { Found } from "./cache.ts";
-import { attachmentStdin, type Context, keyOf, runStep, stepError } from "./chain.ts";
+import { attachmentStdin, type Context, keyOf, runStep, stepError, withCached } from "./chain.ts";
 import type { CallOptions, JsonObject, NetworkConfigList, RuntimeConf } from "./model.ts";
 import { encodeFor, readResult } from "./result.ts";
 
@@ -56,15 +56,6 @@ export async function deleteSteps(
     }
   }
   return errors;
-}
-
-function withCached(rt: RuntimeConf, { attachment }: Found): RuntimeConf {
-  if (attachment === undefined) return rt;
-  return {
-    ...rt,
-    args: rt.args && rt.args.length > 0 ? rt.args : attachment.args,
-    capabilityArgs: { ...attachment.capabilityArgs, ...rt.capabilityArgs },
-  };
 }
 
 function prevResultOf(ctx: Context, list: NetworkConfigList, found: Found): JsonObject | undefined {

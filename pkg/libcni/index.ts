@@ -4,4 +4,5 @@ export { GcError } from "./gc.ts";
 export { defaultCacheDir, Libcni } from "./libcni.ts";
 export { confFromFile, confListFromFile, listConfFiles, loadConfList } from "./load.ts";
 export * from "./model.ts";
+export { RepairError } from "./repair.ts";
 export { printResult } from "./result.ts";

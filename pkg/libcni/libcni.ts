@@ -1,17 +1,9 @@
 import { findPlugin, invokePlugin, pluginVersions, type VersionInfo } from "@tscni/invoke";
-import {
-  atLeast,
-  CniError,
-  ErrorCode,
-  joinErrors,
-  messageOf,
-  parseVersion,
-  type Result,
-  toCniError,
-} from "@tscni/types";
+import { atLeast, CniError, ErrorCode, joinErrors, messageOf, type Result, toCniError } from "@tscni/types";
 import { addList } from "./add.ts";
 import { ResultsCache } from "./cache.ts";
-import { attachmentStdin, type Context, keyOf, networkStdin, runStep } from "./chain.ts";
+import { type Context, keyOf, networkStdin, runStep } from "./chain.ts";
+import { cachedResult, checkList } from "./check.ts";
 import { confListFromConf, parseConfList, parsePluginConf } from "./conflist.ts";
 import { delList } from "./del.ts";
 import { gcList, runtimeConfOf } from "./gc.ts";
@@ -27,9 +19,10 @@ import type {
   LibcniOptions,
   NetworkConfigList,
   PluginConfig,
+  PluginRepair,
   RuntimeConf,
 } from "./model.ts";
-import { encodeFor, readResult } from "./result.ts";
+import { repairList } from "./repair.ts";
 
 /** Where Go's libcni keeps its cache. */
 export const defaultCacheDir = "/var/lib/cni";
@@ -62,24 +55,21 @@ export class Libcni {
   }
 
   /** CHECK of every plugin in order with the cached result; rejects with the first error. */
-  async checkNetworkList(list: NetworkConfigList, rt: RuntimeConf, options: CallOptions = {}): Promise<void> {
-    if (list.cniVersion !== "" && parseVersion(list.cniVersion) === undefined)
-      throw new CniError(
-        ErrorCode.InvalidNetworkConfig,
-        `invalid version ${JSON.stringify(list.cniVersion)}`,
-      );
-    if (!atLeast(list.cniVersion, "0.4.0"))
-      throw new CniError(
-        ErrorCode.IncompatibleCniVersion,
-        `configuration version ${JSON.stringify(list.cniVersion)} does not support the CHECK command`,
-      );
-    if (list.disableCheck) return;
-    const result = this.#cachedResult(list, rt);
-    const prevResult = result && encodeFor(result, list.cniVersion);
-    for (const plugin of list.plugins) {
-      const stdin = attachmentStdin(list, plugin, rt, prevResult);
-      await runStep(this.#ctx, "CHECK", { list, plugin, stdin }, rt, options.signal);
-    }
+  checkNetworkList(list: NetworkConfigList, rt: RuntimeConf, options: CallOptions = {}): Promise<void> {
+    return checkList(this.#ctx, list, rt, options);
+  }
+
+  /**
+   * CHECK of every plugin in order; those that fail are asked to put back what is missing, and checked again. Needs
+   * the cached attachment. Resolves to what was found plugin by plugin; rejects with a RepairError, which has that
+   * too, when one of them still fails.
+   */
+  repairNetworkList(
+    list: NetworkConfigList,
+    rt: RuntimeConf,
+    options: CallOptions = {},
+  ): Promise<PluginRepair[]> {
+    return repairList(this.#ctx, list, rt, options);
   }
 
   /**
@@ -125,7 +115,7 @@ export class Libcni {
 
   /** The result of the last ADD, or undefined when there is none. Throws when what is stored can't be read. */
   getNetworkListCachedResult(list: NetworkConfigList, rt: RuntimeConf): Result | undefined {
-    return this.#cachedResult(list, rt);
+    return cachedResult(this.#ctx, list, rt);
   }
 
   /** The config of the last ADD, and `rt` with the arguments of that ADD. */
@@ -203,25 +193,6 @@ export class Libcni {
       `plugin ${type} does not support config version ${JSON.stringify(wanted)}`,
       { details: `it supports ${supportedVersions.join(", ")}` },
     );
-  }
-
-  #cachedResult(list: NetworkConfigList, rt: RuntimeConf): Result | undefined {
-    const { attachment, bareResult, problem, file } = this.#ctx.cache.find(keyOf(list, rt));
-    // What a failed ADD got as far as is for its DEL alone.
-    const stored = attachment?.failed?.verb === "ADD" ? undefined : (attachment?.result ?? bareResult);
-    try {
-      if (problem !== undefined) throw new CniError(ErrorCode.DecodingFailure, `${file}: ${problem}`);
-      return stored && readResult(stored);
-    } catch (error) {
-      const { code, message } = toCniError(error);
-      throw new CniError(
-        code,
-        `failed to get network ${JSON.stringify(list.name)} cached result: ${message}`,
-        {
-          cause: error,
-        },
-      );
-    }
   }
 }
 

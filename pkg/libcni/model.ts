@@ -119,6 +119,15 @@ export interface GcReport {
   problems: CacheProblem[];
 }
 
+/** What repair found at one plugin of the chain. */
+export interface PluginRepair {
+  type: string;
+  /** Why CHECK failed; absent when nothing was missing. */
+  problem?: CniError;
+  /** Why CHECK failed after the plugin was asked to repair; absent when all is well now. */
+  left?: CniError;
+}
+
 /** How plugins are found and run; the default starts executables (@tscni/invoke). */
 export interface Exec {
   /** The plugin's file; throws CniError when there is none. */

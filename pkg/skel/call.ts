@@ -1,5 +1,13 @@
 import { decodeConf, type Problem } from "@tscni/conf";
-import { CniError, decodePrevResult, ErrorCode, messageOf, type Result, shown } from "@tscni/types";
+import {
+  CniError,
+  decodePrevResult,
+  ErrorCode,
+  messageOf,
+  type Result,
+  repairKey,
+  shown,
+} from "@tscni/types";
 import type { Call, Plugin, ValidAttachment } from "./plugin.ts";
 import { type Request, valueAt, verifyVersion } from "./request.ts";
 import { Undo } from "./undo.ts";
@@ -29,6 +37,7 @@ export async function callPlugin(
     case "DEL":
       return plugin.del(call);
     case "CHECK":
+      if (request.json[repairKey] === true) await plugin.repair?.(call);
       return plugin.check(call);
     case "STATUS":
       return plugin.status(call);

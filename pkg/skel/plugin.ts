@@ -55,6 +55,12 @@ export interface PluginDefinition<S extends AnySchema> {
   check(call: Call<Infer<S>>): Maybe<void>;
   status(call: Call<Infer<S>>): Maybe<void>;
   gc(call: Call<Infer<S>>): Maybe<void>;
+  /**
+   * Puts back on the host what others took away of an attachment that goes on living (rules, above all), without
+   * touching the container's interface, addresses or lease. Told what CHECK is told; CHECK follows, so nothing has to
+   * be verified here. Only for a plugin that keeps such things: the others leave it out. See `repairKey` in @tscni/types.
+   */
+  repair?(call: Call<Infer<S>>): Maybe<void>;
 }
 
 /** A plugin as the protocol sees it, its config type hidden. */

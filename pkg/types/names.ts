@@ -62,3 +62,9 @@ function hasForbiddenCharacter(name: string): boolean {
   }
   return false;
 }
+
+/**
+ * `true` under this key of a CHECK's config asks for repair first. A plugin that does not know the key, as any
+ * that is not ours, only checks. docs/decisions/0008
+ */
+export const repairKey = "tscni/repair";
