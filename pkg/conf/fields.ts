@@ -1,4 +1,6 @@
-import { parseCidr, parseIp } from "@tscni/addr";
+import { cidrText, ipText, parseCidr, parseIp } from "@tscni/addr";
+import type { Route } from "@tscni/types";
+import type { Infer } from "./schema.ts";
 import * as v from "./schema.ts";
 
 /*
@@ -25,7 +27,17 @@ export const cidr = () =>
 /** An Ethernet address, as text in any case with ":" or "-" between the bytes. "" counts as absent. */
 export const mac = () => v.check(v.string(), (text) => text === "" || isMac(text), "is not a MAC address");
 
-export const isMac = (text: string): boolean => /^[0-9a-f]{2}([:-][0-9a-f]{2}){5}$/i.test(text);
+export function isMac(text: string): boolean {
+  if (text.length !== 17) return false;
+  for (let i = 0; i < 17; i++) {
+    const isSeparator = text[i] === ":" || text[i] === "-";
+    if (i % 3 === 2 ? !isSeparator : !isHexDigit(text.charCodeAt(i))) return false;
+  }
+  return true;
+}
+
+const isHexDigit = (code: number): boolean =>
+  (code >= 0x30 && code <= 0x39) || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x66);
 
 /** `dns` of a network config, handed into results. https://www.cni.dev/docs/spec/#dns */
 export const dnsConf = () =>
@@ -47,6 +59,14 @@ export const routeConf = () =>
     table: v.optional(integer(0)),
     scope: v.optional(integer(0, 255)),
   });
+
+/** Routes of a config as results have them, in canonical text; keys that were not given are absent. */
+export const routesOf = (routes: readonly Infer<ReturnType<typeof routeConf>>[] = []): Route[] =>
+  routes.map(({ dst, gw, ...rest }) => ({
+    dst: cidrText(parseCidr(dst)!),
+    ...(gw ? { gw: ipText(parseIp(gw)!) } : {}),
+    ...(rest as Omit<Route, "dst" | "gw">),
+  }));
 
 /** The IPAM plugin's part: ours to read only as far as the name of the plugin that reads the rest. */
 export const ipamConf = () => v.looseObject({ type: v.optional(v.string(), "") });

@@ -58,4 +58,3 @@ export const HostLocalConf = confSchema({
 
 export type HostLocalConf = Infer<typeof HostLocalConf>;
 export type RangeConf = Infer<ReturnType<typeof range>>;
-export type RouteConf = Infer<ReturnType<typeof routeConf>>;

@@ -1,10 +1,11 @@
-import { cidrText, ipText, parseCidr, parseIp } from "@tscni/addr";
+import { cidrText, ipText } from "@tscni/addr";
+import { routesOf } from "@tscni/conf";
 import { type Call, definePlugin } from "@tscni/skel";
 import { isErrno, readTextFile } from "@tscni/sys";
-import { CniError, type Dns, ErrorCode, joinErrors, messageOf, type Result, type Route } from "@tscni/types";
+import { CniError, type Dns, ErrorCode, joinErrors, messageOf, type Result } from "@tscni/types";
 import type { Picked } from "./allocate.ts";
 import { releaseEarlierBoots } from "./boot.ts";
-import { defaultDataDir, HostLocalConf, type RouteConf } from "./conf.ts";
+import { defaultDataDir, HostLocalConf } from "./conf.ts";
 import { readCooling } from "./cooling.ts";
 import { networkDir } from "./folder.ts";
 import type { Owner } from "./ledger.ts";
@@ -152,13 +153,7 @@ function resultOf(picks: readonly Picked[], conf: HostLocalConf, dns: Dns): Resu
       address: cidrText({ ip, prefix: range.subnet.prefix }),
       gateway: ipText(range.gateway),
     })),
-    routes: (conf.ipam?.routes ?? []).map(routeOf),
+    routes: routesOf(conf.ipam?.routes),
     dns,
   };
-}
-
-/** A route of the config in canonical text; keys that were not given are absent. */
-function routeOf({ dst, gw, ...rest }: RouteConf): Route {
-  const canonical = { dst: cidrText(parseCidr(dst)!), ...(gw ? { gw: ipText(parseIp(gw)!) } : {}) };
-  return { ...canonical, ...(rest as Omit<Route, "dst" | "gw">) };
 }

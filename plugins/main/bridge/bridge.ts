@@ -1,4 +1,4 @@
-import { isMac, parseCniArgs } from "@tscni/conf";
+import { interfaceMac, macOfArgs } from "@tscni/conf";
 import {
   announceAddresses,
   configureInterface,
@@ -22,7 +22,7 @@ import { addLease, checkLease, gcLeases, hasIpam, ipamStatus, releaseLease } fro
 import { getLink, type Link, openRoute, setLink } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { attemptAll, type Call, definePlugin } from "@tscni/skel";
-import { CniError, type Dns, ErrorCode, emptyResult, type Result } from "@tscni/types";
+import { type Dns, emptyResult, type Result } from "@tscni/types";
 import { ensureBridge, verifyBridge, verifyBridgeName } from "./bridge.linux.ts";
 import { BridgeConf } from "./conf.ts";
 import { ensureGateways, withGateways } from "./gateway.linux.ts";
@@ -125,15 +125,10 @@ function removeLink(call: BridgeCall): void {
 }
 
 /** MAC address for the container's end: CNI_ARGS, then args.cni.mac, then the mac capability; the last given wins. */
-function macOf({ args, conf }: BridgeCall): string | undefined {
-  const { MAC } = parseCniArgs(args, ["MAC"]);
-  if (MAC && !isMac(MAC))
-    throw new CniError(ErrorCode.InvalidEnvironmentVariables, `CNI_ARGS: MAC: "${MAC}" is not a MAC address`);
-  const chosen = conf.runtimeConfig?.mac || conf.args?.cni?.mac || MAC;
-  if (chosen && Number.parseInt(chosen.slice(0, 2), 16) & 1)
-    throw new CniError(ErrorCode.InvalidNetworkConfig, `mac: "${chosen}" is a multicast address`);
-  return chosen?.toLowerCase().replaceAll("-", ":");
-}
+const macOf = ({ args, conf }: BridgeCall): string | undefined => {
+  const fromArgs = macOfArgs(args);
+  return interfaceMac(conf.runtimeConfig?.mac || conf.args?.cni?.mac || fromArgs);
+};
 
 /** The sysctls of the container's interface, while it is still down. */
 function prepareContainer({ conf, ifName }: BridgeCall, result: Result): void {
