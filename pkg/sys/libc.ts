@@ -1,6 +1,7 @@
 import type * as ffi from "bun:ffi";
 import type { Pointer } from "bun:ffi";
 import { SysError } from "./errno.ts";
+import { symbols } from "./symbols.ts";
 
 /**
  * What the module bun:ffi is made of, without its wrappers in JavaScript: loading those costs every start
@@ -16,47 +17,11 @@ export const peek = native.read;
 export const textAt: (address: Pointer | bigint, offset?: number) => string = (address, offset = 0) =>
   native.CString(address, offset);
 
-/** enum FFIType of bun:ffi */
-const [i32, u32, u64, pointer, nothing, long] = [5, 6, 8, 12, 13, 15] as const;
-
 /**
  * The C library, by its bare soname: that is looked up in the system's library path only, never in the
- * working directory, and names the right library on musl too. Variadic functions (open, fcntl, syscall) are
- * declared with the arguments that we pass; on x86-64 and on arm64 Linux these go where C expects them.
+ * working directory, and names the right library on musl too.
  */
-export const libc = native.dlopen("libc.so.6", {
-  __errno_location: { args: [], returns: pointer },
-  _exit: { args: [i32], returns: nothing },
-  bind: { args: [i32, pointer, u32], returns: i32 },
-  close: { args: [i32], returns: i32 },
-  closedir: { args: [pointer], returns: i32 },
-  flock: { args: [i32, i32], returns: i32 },
-  getsockname: { args: [i32, pointer, pointer], returns: i32 },
-  ioctl: { args: [i32, u64, pointer], returns: i32 },
-  link: { args: [pointer, pointer], returns: i32 },
-  mkdir: { args: [pointer, u32], returns: i32 },
-  mount: { args: [pointer, pointer, pointer, u64, pointer], returns: i32 },
-  open: { args: [pointer, i32, u32], returns: i32 },
-  opendir: { args: [pointer], returns: pointer },
-  poll: { args: [pointer, u64, i32], returns: i32 },
-  read: { args: [i32, pointer, u64], returns: long },
-  readdir: { args: [pointer], returns: pointer },
-  readlink: { args: [pointer, pointer, u64], returns: long },
-  recv: { args: [i32, pointer, u64, i32], returns: long },
-  rename: { args: [pointer, pointer], returns: i32 },
-  rmdir: { args: [pointer], returns: i32 },
-  sendto: { args: [i32, pointer, u64, i32, pointer, u32], returns: long },
-  setns: { args: [i32, i32], returns: i32 },
-  setsockopt: { args: [i32, i32, i32, pointer, u32], returns: i32 },
-  socket: { args: [i32, i32, i32], returns: i32 },
-  strerror: { args: [i32], returns: pointer },
-  syscall: { args: [long, long, pointer, long, long, pointer], returns: long },
-  umount2: { args: [pointer, i32], returns: i32 },
-  unlink: { args: [pointer], returns: i32 },
-  unshare: { args: [i32], returns: i32 },
-  utimensat: { args: [i32, pointer, pointer, i32], returns: i32 },
-  write: { args: [i32, pointer, u64], returns: long },
-}).symbols;
+export const libc = native.dlopen("libc.so.6", symbols).symbols;
 
 const EINTR = 4;
 
