@@ -3,11 +3,14 @@ import type { Attributes, AttributeValues, Entries, Fields, FieldValues, Struct 
 /** The four operations that rtnetlink numbers from each object's first message type. */
 export type Verb = "NEW" | "DEL" | "GET" | "SET";
 const verbs: readonly Verb[] = ["NEW", "DEL", "GET", "SET"];
+const netfilterVerbs: readonly Verb[] = ["NEW", "GET", "DEL"];
 
 /** How the messages about one kind of object look: RTM_NEWx is `first`, then RTM_DELx, RTM_GETx, RTM_SETx. */
 export interface Format<F extends Fields, E extends Entries> {
   readonly noun: string;
   readonly first: number;
+  /** Netfilter's operations follow one another in another order. */
+  readonly netfilter?: true;
   readonly header: Struct<F>;
   readonly attributes: Attributes<E>;
 }
@@ -21,10 +24,12 @@ export function format<F extends Fields, const E extends Entries>(
   return { noun, first, header, attributes };
 }
 
-export const typeOf = (format: Format<any, any>, verb: Verb): number => format.first + verbs.indexOf(verb);
+export const typeOf = (format: Format<any, any>, verb: Verb): number =>
+  format.first + (format.netfilter ? netfilterVerbs : verbs).indexOf(verb);
 
-/** The kernel's name of a message type: RTM_NEWLINK. */
-export const nameOf = (format: Format<any, any>, verb: Verb): string => `RTM_${verb}${format.noun}`;
+/** The kernel's name of a message type: RTM_NEWLINK; for netfilter what the message is about: CT_DEL. */
+export const nameOf = (format: Format<any, any>, verb: Verb): string =>
+  format.netfilter ? `${format.noun}_${verb}` : `RTM_${verb}${format.noun}`;
 
 /** One object as the kernel reports it. */
 export interface Message<F extends Fields, E extends Entries> {

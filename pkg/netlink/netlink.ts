@@ -21,6 +21,7 @@ import { Wire } from "./wire.ts";
 
 // linux/netlink.h
 const NETLINK_ROUTE = 0;
+const NETLINK_NETFILTER = 12;
 const SOL_NETLINK = 270;
 const NETLINK_CAP_ACK = 10;
 const NETLINK_EXT_ACK = 11;
@@ -70,7 +71,7 @@ interface Pending {
 type Answer = (type: number, flags: number, sequence: number, from: number, to: number) => boolean;
 
 /**
- * An rtnetlink socket. It belongs to the network namespace of the thread that opened it and stays there,
+ * A netlink socket, rtnetlink's unless another protocol is asked for. It belongs to the network namespace of the thread that opened it and stays there,
  * wherever the thread goes. Requests are synchronous and throw NetlinkError when the kernel refuses them.
  */
 export class Netlink implements Requester {
@@ -78,8 +79,8 @@ export class Netlink implements Requester {
   readonly #port: number;
   #sequence = 0;
 
-  constructor() {
-    this.#fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+  constructor(protocol = NETLINK_ROUTE) {
+    this.#fd = socket(AF_NETLINK, SOCK_RAW, protocol);
     try {
       // struct sockaddr_nl: family 2, pad 2, port 4, groups 4. Port 0: the kernel chooses one.
       const address = new Uint8Array(12);
@@ -346,6 +347,9 @@ const ETIMEDOUT = 110;
 
 /** Opens a socket to the network namespace of the calling thread. Throws SysError. */
 export const openRoute = (): Netlink => new Netlink();
+
+/** The same for nftables and connection tracking. Throws SysError EPROTONOSUPPORT where the kernel has no nfnetlink. */
+export const openNetfilter = (): Netlink => new Netlink(NETLINK_NETFILTER);
 
 function decode<F extends Fields, E extends Entries>(
   format: Format<F, E>,

@@ -1,0 +1,94 @@
+import { openNamespace } from "@tscni/ns";
+import { makeNamespace, type TestNamespace } from "@tscni/test-support";
+import { expect, onTestFinished, test } from "vitest";
+import { deleteConnections, listConnections } from "./conntrack.ts";
+import { type Netlink, openNetfilter } from "./netlink.ts";
+import { countNftRules, hasNftChain } from "./nftables.ts";
+import { ipOf } from "./testing.ts";
+
+function newPlace(): { ns: TestNamespace; netlink: Netlink } {
+  const ns = makeNamespace();
+  using inside = openNamespace(ns.path);
+  const netlink = inside.enter(openNetfilter);
+  onTestFinished(() => {
+    netlink.close();
+    ns.close();
+  });
+  return { ns, netlink };
+}
+
+const udp = 17;
+const hasConntrack = Bun.which("conntrack") !== null;
+const skipReason = "needs conntrack (Debian: conntrack)";
+
+function insert(ns: TestNamespace, protocol: string, [source, destination]: string[], port: number): void {
+  const state = protocol === "tcp" ? ["--state", "SYN_SENT"] : [];
+  const ports = [
+    "--sport",
+    "4000",
+    "--dport",
+    `${port}`,
+    "--reply-port-src",
+    `${port}`,
+    "--reply-port-dst",
+    "4000",
+  ];
+  const flow = ["-s", source!, "-d", destination!, "-r", destination!, "-q", source!];
+  ns.run("conntrack", "-I", "-p", protocol, ...flow, ...ports, ...state, "--timeout", "100");
+}
+
+const left = ({ ns }: { ns: TestNamespace }): number =>
+  ["ipv4", "ipv6"]
+    .flatMap((family) => ns.run("conntrack", "-L", "-f", family).trim().split("\n"))
+    .filter(Boolean).length;
+
+test.skipIf(!hasConntrack)(
+  `connections are found by family, protocol and port, and deleted alone${hasConntrack ? "" : `: ${skipReason}`}`,
+  () => {
+    const place = newPlace();
+    const { ns, netlink } = place;
+    insert(ns, "udp", ["10.1.0.1", "10.1.0.2"], 53);
+    insert(ns, "udp", ["10.1.0.1", "10.1.0.2"], 54);
+    insert(ns, "tcp", ["10.1.0.1", "10.1.0.2"], 53);
+    insert(ns, "udp", ["fd01::1", "fd01::2"], 53);
+
+    const four = listConnections(netlink, 4, udp, 53);
+    expect(four.map(({ original, reply }) => ({ original, reply }))).toEqual([
+      {
+        original: {
+          source: ipOf("10.1.0.1"),
+          destination: ipOf("10.1.0.2"),
+          sourcePort: 4000,
+          destinationPort: 53,
+        },
+        reply: {
+          source: ipOf("10.1.0.2"),
+          destination: ipOf("10.1.0.1"),
+          sourcePort: 53,
+          destinationPort: 4000,
+        },
+      },
+    ]);
+    deleteConnections(netlink, four);
+    deleteConnections(netlink, four); // gone already: no error
+    expect(listConnections(netlink, 4, udp, 53)).toEqual([]);
+    expect(left(place)).toBe(3);
+
+    deleteConnections(netlink, listConnections(netlink, 6, udp, 53));
+    expect(left(place)).toBe(2);
+    expect(listConnections(netlink, 4, udp, 55)).toEqual([]);
+  },
+);
+
+test("chains and rules of nftables are seen without nft", () => {
+  const { ns, netlink } = newPlace();
+  expect(hasNftChain(netlink, "inet", "t", "c")).toBe(false);
+  expect(countNftRules(netlink, "inet", "t", "c")).toBe(0);
+  ns.run("nft", "add table inet t; add chain inet t c; add rule inet t c accept; add rule inet t c drop");
+  ns.run("nft", "add chain inet t d; add rule inet t d accept; add table ip6 t; add chain ip6 t six");
+  expect(hasNftChain(netlink, "inet", "t", "c")).toBe(true);
+  expect(hasNftChain(netlink, "inet", "t", "six")).toBe(false);
+  expect(hasNftChain(netlink, "ip6", "t", "six")).toBe(true);
+  expect(countNftRules(netlink, "inet", "t", "c")).toBe(2);
+  expect(countNftRules(netlink, "ip6", "t", "six")).toBe(0);
+});
