@@ -87,7 +87,13 @@ go_modules=(
   github.com/containernetworking/plugins/plugins/main/bridge@v1.9.1
   github.com/containernetworking/plugins/plugins/main/loopback@v1.9.1
   github.com/containernetworking/plugins/plugins/ipam/host-local@v1.9.1
+  github.com/containernetworking/plugins/plugins/ipam/static@v1.9.1
+  github.com/containernetworking/plugins/plugins/main/host-device@v1.9.1
+  github.com/containernetworking/plugins/plugins/main/tap@v1.9.1
+  github.com/containernetworking/plugins/plugins/main/ptp@v1.9.1
+  github.com/containernetworking/plugins/plugins/main/macvlan@v1.9.1
   github.com/containernetworking/cni/cnitool@v1.3.1
+  github.com/containernetworking/cni/plugins/test/noop@v1.3.1
 )
 
 go_plugins_ready() { stamped "$go_bin/.stamp" "${go_modules[*]}"; }
