@@ -1,3 +1,4 @@
+export * from "./child.ts";
 export * from "./errno.ts";
 export * from "./files.ts";
 export * from "./namespaces.ts";

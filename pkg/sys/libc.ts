@@ -45,6 +45,11 @@ export function lastError(name: string, subject: string): SysError {
   return sysError(errno(), name, subject);
 }
 
+/** Throws for a libc call that returns the errno instead of setting it. */
+export function checkedResult(name: string, subject: string, code: number): void {
+  if (code !== 0) throw sysError(code, name, subject);
+}
+
 function sysError(code: number, name: string, subject: string): SysError {
   return new SysError(code, name, subject, textAt(libc.strerror(code)!).toLowerCase());
 }
@@ -64,4 +69,20 @@ export function cPath(path: string, slot: 0 | 1 = 0): Pointer {
   if (path.includes("\0")) throw sysError(22, "path", JSON.stringify(path));
   buffer[written] = 0;
   return ptr(buffer);
+}
+
+/**
+ * Texts as an array of C strings that ends with a null, as argv and envp are; a NUL within ends a text. The
+ * addresses are good as long as both arrays are referred to.
+ */
+export function cStrings(texts: readonly string[]): { pointers: BigUint64Array; bytes: Uint8Array } {
+  const bytes = encoder.encode(`${texts.join("\0")}\0`);
+  const pointers = new BigUint64Array(texts.length + 1);
+  const start = BigInt(ptr(bytes));
+  let at = 0;
+  for (let i = 0; i < texts.length; i++) {
+    pointers[i] = start + BigInt(at);
+    at = bytes.indexOf(0, at) + 1;
+  }
+  return { pointers, bytes };
 }

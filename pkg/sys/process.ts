@@ -5,3 +5,6 @@ export function exitNow(status: number): never {
   libc._exit(status);
   throw new Error("unreachable");
 }
+
+/** A variable of this process's environment; undefined when it is not set or empty. */
+export const environmentVariable = (name: string): string | undefined => process.env[name] || undefined;

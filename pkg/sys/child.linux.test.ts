@@ -1,0 +1,91 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { expect, test } from "vitest";
+import { findProgram, isStartFailure, runChild, startChild } from "./child.ts";
+
+const sh = (script: string, options: Parameters<typeof runChild>[2] = {}) =>
+  runChild("/bin/sh", ["-c", script], options);
+
+test("input, both outputs, status", () => {
+  expect(sh("cat; echo grüße >&2; exit 3", { stdin: "a\n" })).toEqual({
+    stdout: "a\n",
+    stderr: "grüße\n",
+    exitCode: 3,
+    signal: undefined,
+    timedOut: false,
+  });
+});
+
+test("megabytes in and out", () => {
+  const text = "0123456789abcdef\n".repeat(1 << 18);
+  const { stdout, stderr } = sh("tee /dev/stderr", { stdin: text });
+  expect(stdout === text && stderr === text).toBe(true);
+});
+
+test("a program that opens its input by name, as nft does", () => {
+  expect(sh("cat /dev/stdin; cat /dev/stdin", { stdin: "twice\n" }).stdout).toBe("twice\ntwice\n");
+});
+
+test("the environment is what was given, arguments are not looked into", () => {
+  expect(runChild("/usr/bin/env", [], { env: ["A=b c", "D="] }).stdout).toBe("A=b c\nD=\n");
+  expect(runChild("/bin/echo", ["$HOME", "a  b", "", "*"]).stdout).toBe("$HOME a  b  *\n");
+});
+
+test("signals are as programs expect them", () => {
+  const { stdout } = sh("grep -E '^Sig(Blk|Ign)' /proc/self/status");
+  expect(stdout).toMatch(/SigBlk:\s0+\nSigIgn:\s0+\n/);
+  expect(sh("kill -TERM $$")).toMatchObject({ exitCode: undefined, signal: 15 });
+});
+
+test("a child gets none of our descriptors but its three", () => {
+  expect(sh("ls /proc/self/fd").stdout.trim().split("\n")).toEqual(["0", "1", "2", "3"]); // 3: of ls
+});
+
+test("time is limited, and what was written until then is there", () => {
+  const start = performance.now();
+  const exit = sh("echo begun; exec sleep 20", { timeoutMs: 100 });
+  expect(exit).toMatchObject({ stdout: "begun\n", signal: 9, timedOut: true });
+  expect(performance.now() - start).toBeLessThan(5000);
+});
+
+test("children side by side", () => {
+  const start = performance.now();
+  const children = ["a", "b", "c"].map((name) => startChild("/bin/sh", ["-c", `sleep 0.3; echo ${name}`]));
+  expect(children.map((child) => child.wait().stdout)).toEqual(["a\n", "b\n", "c\n"]);
+  expect(performance.now() - start).toBeLessThan(800);
+});
+
+test("a program that can't be started says so by errno, and leaves no descriptors open", () => {
+  const open = () => sh(`ls /proc/${process.pid}/fd`).stdout.split("\n").length;
+  const before = open();
+  const folder = mkdtempSync(join(tmpdir(), "tscni-child-"));
+  writeFileSync(join(folder, "text"), "no program", { mode: 0o755 });
+  for (const [path, code] of [
+    ["/nonesuch/program", "ENOENT"],
+    [folder, "EACCES"],
+    [join(folder, "text"), "ENOEXEC"],
+  ] as const) {
+    const error = (() => {
+      try {
+        runChild(path, []);
+      } catch (thrown) {
+        return thrown;
+      }
+    })();
+    expect(error).toMatchObject({ code, subject: path });
+    expect(isStartFailure(error)).toBe(true);
+  }
+  expect(open()).toBe(before);
+});
+
+test("programs are found in PATH first, never in the working directory", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tscni-child-"));
+  writeFileSync(join(folder, "sh"), "#!/bin/sh\n", { mode: 0o755 });
+  writeFileSync(join(folder, "tscni-own"), "#!/bin/sh\n", { mode: 0o755 });
+  expect(findProgram("sh", `${folder}:/bin`)).toBe(join(folder, "sh"));
+  expect(findProgram("sh", "")).toBe("/usr/bin/sh");
+  expect(findProgram("tscni-own", folder)).toBe(join(folder, "tscni-own"));
+  const relativeFolder = relative(process.cwd(), folder);
+  expect(findProgram("tscni-own", `.:${relativeFolder}::/bin`)).toBeUndefined();
+});
