@@ -11,6 +11,8 @@ die() { say "${0##*/}: $*"; exit 1; }
 # command:package of Debian and Ubuntu
 demo_tools=(ip:iproute2 ping:iputils-ping flock:util-linux unshare:util-linux)
 system_tools=("${demo_tools[@]}" nft:nftables iptables:iptables conntrack:conntrack ps:procps strace:strace)
+# What test/e2e runs containers with. Without Debian's recommended packages, which bring another network along.
+podman_tools=(podman:podman crun:crun busybox:busybox-static nc.openbsd:netcat-openbsd)
 # What runs arm64's executable on another machine.
 arm64_tools=(qemu-aarch64-static:qemu-user-static /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1:libc6-arm64-cross)
 

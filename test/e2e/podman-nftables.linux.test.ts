@@ -1,0 +1,3 @@
+import { podmanMatrix } from "./matrix.ts";
+
+podmanMatrix("nftables");
