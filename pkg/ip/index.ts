@@ -3,6 +3,7 @@ export * from "./attachment.linux.ts";
 export * from "./configure.linux.ts";
 export * from "./container.linux.ts";
 export * from "./forwarding.linux.ts";
+export * from "./kind.linux.ts";
 export * from "./master.linux.ts";
 export * from "./reclaim.linux.ts";
 export * from "./sysctl.linux.ts";

@@ -1,5 +1,6 @@
 import { getLink, type Link, listRoutes, type Netlink } from "@tscni/netlink";
 import { CniError, ErrorCode } from "@tscni/types";
+import { mismatch } from "./verify.linux.ts";
 
 /** The link beneath a vlan, macvlan or ipvlan. Throws CniError, with code 7 or the one given, when there is none. */
 export function findMaster(
@@ -33,4 +34,10 @@ export function verifyMtu(mtu: number, master: Link): void {
       `invalid MTU ${mtu}, must be [0, master MTU(${master.mtu})]`,
       { details: `master is "${master.name}"` },
     );
+}
+
+/** CHECK's part: throws unless a link is on top of this master. */
+export function verifyMaster(link: Link, master: Link | undefined): void {
+  if (master === undefined || link.link !== master.index)
+    throw mismatch(`interface ${link.name} is not on top of ${master?.name ?? "anything"}`);
 }

@@ -2,6 +2,7 @@ export * from "./addresses.ts";
 export * from "./bridge-vlans.ts";
 export * from "./conntrack.ts";
 export * from "./error.ts";
+export * from "./kinds.ts";
 export * from "./links.ts";
 export * from "./message.ts";
 export * from "./namespaces.ts";
