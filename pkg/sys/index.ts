@@ -5,3 +5,4 @@ export * from "./hash.ts";
 export * from "./namespaces.ts";
 export * from "./process.ts";
 export * from "./sockets.ts";
+export * from "./tool.ts";
