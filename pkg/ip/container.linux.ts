@@ -40,14 +40,25 @@ export function createContainerLink(
   try {
     addLink(home, { ...link, netNsFd: sandbox.fd });
   } catch (error) {
+    if (!(error instanceof NetlinkError && error.code === "EEXIST")) throw error;
+    if (getLink(container, { name: link.name }) !== undefined) throw nameTaken(link.name);
     // Of the master, too, something may exist: a VLAN of that id, say.
-    const taken = error instanceof NetlinkError && error.code === "EEXIST";
-    if (taken && getLink(container, { name: link.name }) !== undefined) throw nameTaken(link.name);
-    throw error;
+    if (getLink(home, { name: link.name }) === undefined) throw error;
+    addLink(home, { ...link, netNsFd: sandbox.fd, index: freeIndex(home, container) });
   }
   const made = getLink(container, { name: link.name });
   if (made === undefined) throw new CniError(ErrorCode.Internal, `interface ${link.name} is gone again`);
   return made;
+}
+
+/**
+ * An index that neither namespace uses. Kernels before 6.14 look for a link's name in the namespace of the socket,
+ * where another may have it, unless the index is given (rtnl_newlink in net/core/rtnetlink.c).
+ */
+function freeIndex(home: Netlink, container: Netlink): number {
+  for (let index = 1 << 20; ; index++) {
+    if (![home, container].some((netlink) => getLink(netlink, { index }) !== undefined)) return index;
+  }
 }
 
 const nameTaken = (name: string): CniError =>
