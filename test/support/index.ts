@@ -1,6 +1,7 @@
 export * from "./command.ts";
 export * from "./go.ts";
 export * from "./host-state.ts";
+export * from "./lan.ts";
 export * from "./namespace.ts";
 export * from "./needs.ts";
 export * from "./node.ts";

@@ -37,7 +37,9 @@ export interface TestNode {
   ok(verb: string, conf: Conf, call?: NodeCall): Promise<PluginOutcome["json"]>;
   /** The same, expecting failure: returns the error object. */
   error(verb: string, conf: Conf, call?: NodeCall): Promise<{ code: number; msg: string; details?: string }>;
-  /** A bridge with host-local addresses of these subnets; none without subnets. */
+  /** A config of a plugin with host-local addresses of these subnets; none without subnets. */
+  conf(type: string, more?: object, subnets?: readonly string[]): Conf;
+  /** That of a bridge. */
   bridgeConf(more?: object, subnets?: readonly string[]): Conf;
   /** The addresses that host-local holds reserved for a network. */
   leases(network?: string): string[];
@@ -63,6 +65,19 @@ export function makeNode(): TestNode {
       env: envOf(verb, more),
       stdin: conf,
     });
+  const conf = (
+    type: string,
+    more: object = {},
+    subnets: readonly string[] = ["10.88.0.0/24", "fd88::/64"],
+  ): Conf => ({
+    cniVersion: "1.1.0",
+    name: "testnet",
+    type,
+    ...(subnets.length > 0
+      ? { ipam: { type: "host-local", dataDir: data.path, ranges: subnets.map((subnet) => [{ subnet }]) } }
+      : {}),
+    ...more,
+  });
   return {
     host,
     dataDir: data.path,
@@ -84,16 +99,8 @@ export function makeNode(): TestNode {
         throw new Error(`${verb}: no error, but ${status}: ${stdout}${stderr}`);
       return json;
     },
-    bridgeConf: (more = {}, subnets = ["10.88.0.0/24", "fd88::/64"]) => ({
-      cniVersion: "1.1.0",
-      name: "testnet",
-      type: "bridge",
-      bridge: "brtest",
-      ...(subnets.length > 0
-        ? { ipam: { type: "host-local", dataDir: data.path, ranges: subnets.map((subnet) => [{ subnet }]) } }
-        : {}),
-      ...more,
-    }),
+    conf,
+    bridgeConf: (more = {}, subnets) => conf("bridge", { bridge: "brtest", ...more }, subnets),
     leases(network = "testnet") {
       const folder = join(data.path, network);
       return existsSync(folder)
