@@ -251,7 +251,10 @@ describe("setLink", () => {
     const { index: master } = createLink(netlink, { name: "br0", kind: "bridge" });
     const { index } = createLink(netlink, { name: "h0", kind: "veth", up: true, master });
     setLink(netlink, { index }, { name: "h1", up: false, promisc: true, master: 0, addrGenMode: 1 });
+    expect(getLink(netlink, { index })).toMatchObject({ promisc: true, allMulticast: false });
+    setLink(netlink, { index }, { allMulticast: true });
     const found = shown(place, "h1");
+    expect(found.flags).toContain("ALLMULTI");
     expect(found).toMatchObject({ ifindex: index, inet6_addr_gen_mode: "none" });
     expect(found.master).toBeUndefined();
     expect(found.flags).toContain("PROMISC");

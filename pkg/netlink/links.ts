@@ -11,6 +11,7 @@ import type { flatLink } from "./tables/link-flat.ts";
 /** linux/if.h */
 export const IFF_UP = 1;
 export const IFF_PROMISC = 0x100;
+export const IFF_ALLMULTI = 0x200;
 /** linux/rtnetlink.h: leave the counters out, most of a link's bytes. */
 const RTEXT_FILTER_SKIP_STATS = 8;
 const IFNAMSIZ = 16;
@@ -25,6 +26,8 @@ type FlatAttributes = ValueOf<typeof flatLink>;
 export interface LinkSettings extends FlatAttributes {
   up?: boolean | undefined;
   promisc?: boolean | undefined;
+  /** Takes all multicast frames (`allMulti` counts everybody who asked for that). */
+  allMulticast?: boolean | undefined;
 }
 
 /** What can be changed on a link that exists, in one message. */
@@ -56,6 +59,7 @@ export interface Link extends FlatAttributes, KindData {
   flags: number;
   up: boolean;
   promisc: boolean;
+  allMulticast: boolean;
   /** IFLA_INFO_KIND; absent for loopback and hardware. */
   kind?: string | undefined;
   /** IFLA_INFO_SLAVE_KIND: what its master is. */
@@ -107,6 +111,8 @@ function settings(link: LinkSettings) {
   if (link.up) header.flags |= IFF_UP;
   if (link.promisc !== undefined) header.change |= IFF_PROMISC;
   if (link.promisc) header.flags |= IFF_PROMISC;
+  if (link.allMulticast !== undefined) header.change |= IFF_ALLMULTI;
+  if (link.allMulticast) header.flags |= IFF_ALLMULTI;
   const attributes: LinkAttributes = { ...link };
   return { header, attributes };
 }
@@ -196,6 +202,7 @@ function linkOf({ header, attributes }: MessageOf<typeof linkFormat>): Link {
     flags: header.flags,
     up: (header.flags & IFF_UP) !== 0,
     promisc: (header.flags & IFF_PROMISC) !== 0,
+    allMulticast: (header.flags & IFF_ALLMULTI) !== 0,
     kind: linkInfo?.kind,
     slaveKind: linkInfo?.slaveKind,
     port: linkInfo?.slaveData?.bridge,
