@@ -10,11 +10,7 @@ const pick = (entry: Record<string, unknown>, keys: string[]) =>
 export function interfaceState(ns: TestNamespace, ifName = "eth0"): object {
   const [link] = ip(ns, "addr", "show", "dev", ifName);
   return {
-    link: {
-      ...pick(link, ["mtu", "operstate"]),
-      kind: link.linkinfo?.info_kind,
-      data: link.linkinfo?.info_data,
-    },
+    link: [pick(link, ["mtu", "operstate"]), link.linkinfo?.info_kind, link.linkinfo?.info_data],
     addresses: link.addr_info
       .filter((entry: { scope: string }) => entry.scope === "global")
       .map((entry: Record<string, unknown>) => pick(entry, ["local", "prefixlen", "broadcast"])),
