@@ -43,8 +43,8 @@ export function elementsOf(listing: readonly NftObject[], name: string): NftElem
 /** A map's element is [key, data], and a key is bare, or { elem: { val, comment } }, or { concat: [...] }. */
 function elementOf(raw: unknown): NftElement {
   const [left, data] = Array.isArray(raw) ? raw : [raw, undefined];
-  const elem = (left as { elem?: { val: unknown; comment?: string } }).elem;
+  const { elem } = left as { elem?: { val: unknown; comment?: string } };
   const key = elem === undefined ? left : elem.val;
-  const concat = (key as { concat?: unknown[] }).concat;
-  return { key: concat ?? key, data, comment: elem?.comment };
+  const parts = typeof key === "object" ? (key as { concat?: unknown[] }).concat : undefined;
+  return { key: parts ?? key, data, comment: elem?.comment };
 }

@@ -32,7 +32,8 @@ export function nft(parts: TemplateStringsArray, ...values: readonly NftValue[])
 
 /** A name of ours: of a table, chain, set or map. Letters, digits, "_", "-" and ".", a letter first. */
 export function identifier(name: string): NftText {
-  if (name.length > 127) throw new TypeError(`${name} is too long for a name in nftables`);
+  if (name === "" || name.length > 127)
+    throw new TypeError(`"${name}" is too short or long for a name in nftables`);
   for (let i = 0; i < name.length; i++) {
     const c = name[i]!;
     const letter = (c >= "a" && c <= "z") || (c >= "A" && c <= "Z");
@@ -83,4 +84,25 @@ export function interfaceName(name: string): NftText {
   if (!safe || name === "" || name.length > 15 || name.includes("*"))
     throw new TypeError(`${JSON.stringify(name)} is not an interface name that nft can have`);
   return new NftText(`"${name}"`);
+}
+
+/**
+ * A condition that a config brings in nft's language, such as `ip saddr != 10.0.0.0/8`, in front of which and behind
+ * which a rule goes on. Throws for one that would be more than a part of its rule: with a line break, ";", a comment,
+ * a variable, or a quote or brace without its other half. Whether it is a condition is for nft to say.
+ */
+export function condition(text: string): NftText {
+  let depth = 0;
+  let quotes = 0;
+  for (const c of text) {
+    if (c < " " || c === "\x7f" || c === ";" || c === "#" || c === "\\" || c === "$")
+      throw new TypeError(`${JSON.stringify(text)} has a ${JSON.stringify(c)}`);
+    if (c === '"') quotes++;
+    if (quotes % 2 === 1) continue;
+    if (c === "{") depth++;
+    if (c === "}" && --depth < 0) break;
+  }
+  if (depth !== 0 || quotes % 2 === 1)
+    throw new TypeError(`${JSON.stringify(text)} has a quote or brace without its other half`);
+  return new NftText(text);
 }
