@@ -23,6 +23,7 @@ export interface Command {
 
 export interface CommandOptions {
   file: string;
+  args?: readonly string[];
   env: Record<string, string>;
   /** Files, opened in the child; the output is overwritten. */
   stdin: string;
@@ -37,13 +38,13 @@ function stringList(values: readonly string[]) {
   return { buffers, list: new BigUint64Array([...buffers.map((b) => BigInt(ptr(b))), 0n]) };
 }
 
-export function prepare({ file, env, stdin, stdout }: CommandOptions): Command {
+export function prepare({ file, args = [], env, stdin, stdout }: CommandOptions): Command {
   const actions = new Uint8Array(256); // posix_spawn_file_actions_t is 80 bytes in glibc and in musl
   const [path, input, output] = [text(file), text(stdin), text(stdout)];
   libc.posix_spawn_file_actions_init(ptr(actions));
   libc.posix_spawn_file_actions_addopen(ptr(actions), 0, ptr(input), O_RDONLY, 0);
   libc.posix_spawn_file_actions_addopen(ptr(actions), 1, ptr(output), O_WRONLY_CREAT_TRUNC, 0o600);
-  const argv = stringList([file]);
+  const argv = stringList([file, ...args]);
   const envp = stringList(Object.entries(env).map(([key, value]) => `${key}=${value}`));
   const pid = new Int32Array(1);
   const held = [path, input, output, actions, argv, envp, pid];
@@ -59,7 +60,7 @@ export function prepare({ file, env, stdin, stdout }: CommandOptions): Command {
     if (error !== 0 || held.length === 0) throw new Error(`posix_spawn ${file}: errno ${error}`);
     return pid[0]!;
   };
-  return { start, what: `${env.CNI_COMMAND} ${file}` };
+  return { start, what: [env.CNI_COMMAND, file, ...args].filter(Boolean).join(" ") };
 }
 
 const status = new Int32Array(1);
