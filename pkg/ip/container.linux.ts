@@ -11,7 +11,7 @@ import {
 } from "@tscni/netlink";
 import { type Namespace, openNamespaceIfPresent } from "@tscni/ns";
 import { CniError, type Dns, ErrorCode, emptyResult, type Result } from "@tscni/types";
-import { announceAddresses, enableAnnouncements } from "./announce.linux.ts";
+import { enableAnnouncements } from "./announce.linux.ts";
 import { configureInterface, prepareInterface } from "./configure.linux.ts";
 import { interfaceOf } from "./veth.linux.ts";
 
@@ -61,14 +61,16 @@ function freeIndex(home: Netlink, container: Netlink): number {
   }
 }
 
-const nameTaken = (name: string): CniError =>
+/** Of an ADD onto an interface that is there already. */
+export const nameTaken = (name: string): CniError =>
   new CniError(ErrorCode.Internal, `interface "${name}" already exists in the container`, {
     details: "an ADD without a DEL before it, or an interface that something else made",
   });
 
 /**
- * Brings a new interface up: with the addresses and routes of a lease, announced to the neighbours; without one
- * as the kernel has it.
+ * Brings a new interface up: with the addresses and routes of a lease, without one as the kernel has it. Its addresses
+ * are there before it comes up, so that the kernel announces them then (NETDEV_UP in net/ipv4/devinet.c and
+ * net/ipv6/ndisc.c). A link that carries nothing yet at that moment wants `announceAddresses` afterwards.
  */
 export function bringUp(sandbox: Namespace, container: Netlink, link: Link, lease: Result | undefined): void {
   if (lease === undefined) {
@@ -80,7 +82,6 @@ export function bringUp(sandbox: Namespace, container: Netlink, link: Link, leas
     prepareInterface(link.name, lease);
   });
   configureInterface(container, link.index, lease);
-  announceAddresses(container, link);
 }
 
 /** The result of an ADD that made one interface, which has all addresses of the lease. */
