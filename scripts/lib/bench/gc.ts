@@ -57,7 +57,7 @@ function nodeOf(side: Side, backend: Backend): () => number {
       const pids = some.map((command) => host.start(command));
       for (const [k, pid] of pids.entries()) wait(pid, some[k]!.what);
     }
-    const ms = host.timed(cnitool(0, "gc", name as string));
+    const ms = host.timed(cnitool(0, "gc", name as string, containerOf(side, 0)));
     const left = host.file.run("ip", "-o", "link", "show", "type", "veth");
     if (left !== "") throw new Error(`${side.name}: gc left ${left}`);
     return ms;
