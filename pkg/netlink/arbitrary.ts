@@ -5,6 +5,7 @@ import { kinds, slaveKinds } from "./tables/kinds.ts";
 import { linkFormat } from "./tables/link.ts";
 import { flatLink, ifinfomsg } from "./tables/link-flat.ts";
 import { routeFormat } from "./tables/route.ts";
+import { filterFormat, qdiscFormat, trafficKinds } from "./tables/traffic.ts";
 
 // For tests: values that a table can hold, derived from the table.
 
@@ -40,6 +41,7 @@ export function valuesOf(codec: Codec): fc.Arbitrary<any> {
   const known = byCodec.get(codec);
   if (known !== undefined) return known;
   if (codec.each !== undefined) return fc.array(valuesOf(codec.each), { minLength: 1, maxLength: 4 });
+  if (codec.listOf !== undefined) return fc.array(valuesOf(codec.listOf), { maxLength: 4 });
   if (codec instanceof Struct) return fieldsOf(codec);
   if (codec instanceof Attributes) return attributesOf(codec);
   throw new Error("no arbitrary for this codec");
@@ -69,6 +71,9 @@ function special(table: Attributes<any>): fc.Arbitrary<any> | undefined {
   if (table === linkFormat.attributes.entries.linkInfo[1]) return linkInfo();
   if (table === kinds.veth) return fc.record({ peer: headedBy(ifinfomsg, flatLink) });
   if (table === routeFormat.attributes) return recordOf(table, { nextHops: nextHops(), via: anyIp });
+  if (table === qdiscFormat.attributes) return byKind(trafficKinds.qdisc, "kind", "options");
+  if (table === filterFormat.attributes) return byKind(trafficKinds.filter, "kind", "options");
+  if (table === trafficKinds.actionTable) return byKind(trafficKinds.action, "kind", "options");
   return undefined;
 }
 
@@ -85,14 +90,19 @@ const nextHops = () =>
   );
 
 /** A kind with its data, and a slave kind with its own. */
-function linkInfo(): fc.Arbitrary<any> {
-  const dataOf = (tables: Record<string, Attributes<any>>, kindKey: string, dataKey: string) =>
-    fc.oneof(
-      ...Object.entries(tables).map(([kind, table]) =>
-        attributesOf(table).map((data) => ({ [kindKey]: kind, [dataKey]: { [kind]: data } })),
-      ),
-    );
-  return fc
-    .tuple(dataOf(kinds, "kind", "data"), dataOf(slaveKinds, "slaveKind", "slaveData"))
+const linkInfo = () =>
+  fc
+    .tuple(byKind(kinds, "kind", "data"), byKind(slaveKinds, "slaveKind", "slaveData"))
     .map(([a, b]) => ({ ...a, ...b }));
-}
+
+/** One of the kinds under one key, under the other the data that it has. */
+const byKind = (
+  tables: Record<string, Attributes<any>>,
+  kindKey: string,
+  dataKey: string,
+): fc.Arbitrary<any> =>
+  fc.oneof(
+    ...Object.entries(tables).map(([kind, table]) =>
+      attributesOf(table).map((data) => ({ [kindKey]: kind, [dataKey]: { [kind]: data } })),
+    ),
+  );

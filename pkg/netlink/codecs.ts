@@ -15,6 +15,8 @@ export interface Codec<T> {
   readonly nested?: true;
   /** For an attribute that stands in the message once for each element of the value, an array. */
   readonly each?: Codec<unknown>;
+  /** For an attribute whose value is an array: what each element is. */
+  readonly listOf?: Codec<unknown>;
 }
 
 export type ValueOf<C> = C extends Codec<infer T> ? T : never;
@@ -87,6 +89,19 @@ export const u64: Fixed<bigint> = {
   get(wire, from, to) {
     need(8, from, to);
     return wire.view.getBigUint64(from, true);
+  },
+};
+
+export const u64be: Fixed<bigint> = {
+  size: 8,
+  put(wire, value) {
+    if (value < 0n || value >> 64n !== 0n) throw new RangeError(`${value} is not a u64`);
+    const at = wire.skip(8);
+    wire.view.setBigUint64(at, value);
+  },
+  get(wire, from, to) {
+    need(8, from, to);
+    return wire.view.getBigUint64(from);
   },
 };
 

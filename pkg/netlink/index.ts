@@ -11,3 +11,4 @@ export * from "./netlink.ts";
 export * from "./nftables.ts";
 export * from "./routes.ts";
 export * from "./rules.ts";
+export * from "./traffic.ts";

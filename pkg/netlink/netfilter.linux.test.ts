@@ -3,7 +3,7 @@ import { makeNamespace, type TestNamespace } from "@tscni/test-support";
 import { expect, onTestFinished, test } from "vitest";
 import { deleteConnections, listConnections } from "./conntrack.ts";
 import { type Netlink, openNetfilter } from "./netlink.ts";
-import { countNftRules, hasNftChain } from "./nftables.ts";
+import { countNftRules, getNftElement, hasNftChain, listNftElements, listNftRules } from "./nftables.ts";
 import { ipOf } from "./testing.ts";
 
 function newPlace(): { ns: TestNamespace; netlink: Netlink } {
@@ -91,4 +91,31 @@ test("chains and rules of nftables are seen without nft", () => {
   expect(hasNftChain(netlink, "ip6", "t", "six")).toBe(true);
   expect(countNftRules(netlink, "inet", "t", "c")).toBe(2);
   expect(countNftRules(netlink, "ip6", "t", "six")).toBe(0);
+});
+
+test("rules' handles and comments, elements' owners and targets", () => {
+  const { ns, netlink } = newPlace();
+  const key = Uint8Array.of(10, 1, 0, 5);
+  expect(getNftElement(netlink, "inet", "t", "m", key)).toBeUndefined();
+  expect([listNftElements(netlink, "inet", "t", "m"), listNftRules(netlink, "inet", "t", "c")]).toEqual([
+    [],
+    [],
+  ]);
+  ns.run(
+    "nft",
+    `add table inet t; add chain inet t c; add rule inet t c accept comment "a b"; add rule inet t c drop;
+     add map inet t m { type ipv4_addr : verdict; }; add map inet t n { type inet_service : ipv4_addr; };
+     add element inet t m { 10.1.0.5 comment "owner" : goto c }; add element inet t n { 80 : 10.1.0.6 }`,
+  );
+  const rules = listNftRules(netlink, "inet", "t", "c");
+  expect(rules.map(({ comment }) => comment)).toEqual(["a b", undefined]);
+  ns.run("nft", "delete", "rule", "inet", "t", "c", "handle", `${rules[0]!.handle}`);
+  expect(listNftRules(netlink, "inet", "t", "c")).toEqual([rules[1]]);
+  const found = { key, comment: "owner", chain: "c", value: undefined };
+  expect(getNftElement(netlink, "inet", "t", "m", key)).toEqual(found);
+  expect(getNftElement(netlink, "inet", "t", "m", Uint8Array.of(10, 1, 0, 6))).toBeUndefined();
+  expect(listNftElements(netlink, "inet", "t", "m")).toEqual([found]);
+  expect(listNftElements(netlink, "inet", "t", "n")).toEqual([
+    { key: Uint8Array.of(0, 80), comment: undefined, chain: undefined, value: Uint8Array.of(10, 1, 0, 6) },
+  ]);
 });

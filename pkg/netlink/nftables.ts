@@ -1,7 +1,8 @@
 import { NetlinkError } from "./error.ts";
-import { AF_INET, AF_INET6, NFPROTO_INET } from "./families.ts";
+import { AF_BRIDGE, AF_INET, AF_INET6, NFPROTO_INET } from "./families.ts";
+import type { MessageOf } from "./message.ts";
 import type { Netlink } from "./netlink.ts";
-import { nftChainFormat, nftRuleFormat } from "./tables/nftables.ts";
+import { nftChainFormat, nftElementFormat, nftRuleFormat } from "./tables/nftables.ts";
 
 /*
  * Looking at nftables without starting a process; changes go through nft itself (pkg/nftables). iptables-nft's
@@ -9,7 +10,7 @@ import { nftChainFormat, nftRuleFormat } from "./tables/nftables.ts";
  */
 
 export type NftFamily = keyof typeof families;
-const families = { ip: AF_INET, ip6: AF_INET6, inet: NFPROTO_INET } as const;
+const families = { ip: AF_INET, ip6: AF_INET6, inet: NFPROTO_INET, bridge: AF_BRIDGE } as const;
 
 /** Whether a chain is there; false as well where the kernel has no nftables. */
 export function hasNftChain(netlink: Netlink, family: NftFamily, table: string, name: string): boolean {
@@ -36,3 +37,88 @@ export function countNftRules(netlink: Netlink, family: NftFamily, table: string
 /** ENOENT: no such object. EINVAL, EOPNOTSUPP: no such subsystem in this kernel. */
 const isAbsent = (error: unknown): boolean =>
   error instanceof NetlinkError && ["ENOENT", "EINVAL", "EOPNOTSUPP"].includes(error.code);
+
+/** A rule as far as its owner can be told. */
+export interface NftRule {
+  /** What `delete rule` takes. */
+  handle: bigint;
+  comment: string | undefined;
+}
+
+/** The rules of a chain in their order; none when there is no such chain. */
+export function listNftRules(netlink: Netlink, family: NftFamily, table: string, chain: string): NftRule[] {
+  return orNone(() =>
+    netlink.dump(nftRuleFormat, { family: families[family] }, { table, chain }, `rules of ${chain}`),
+  ).map(({ attributes: { handle = 0n, userData } }) => ({ handle, comment: commentIn(userData) }));
+}
+
+/** An element of a set or map. */
+export interface NftElementFound {
+  /** The key's bytes, in network byte order; each part of a concatenation filled up to four. */
+  key: Uint8Array;
+  comment: string | undefined;
+  /** The chain that a verdict map's element jumps or goes to. */
+  chain: string | undefined;
+  /** A map's value otherwise. */
+  value: Uint8Array | undefined;
+}
+
+/** The element of a set or map that has this key; undefined when there is none, or no such set. */
+export function getNftElement(
+  netlink: Netlink,
+  family: NftFamily,
+  table: string,
+  set: string,
+  key: Uint8Array,
+): NftElementFound | undefined {
+  const attributes = { table, set, elements: { list: [{ key: { value: key } }] } };
+  const found = orNone(() => [
+    netlink.get(nftElementFormat, { family: families[family] }, attributes, `element of ${set}`),
+  ]);
+  return elementsIn(found)[0];
+}
+
+/** All elements of a set or map; none when it is not there. */
+export function listNftElements(
+  netlink: Netlink,
+  family: NftFamily,
+  table: string,
+  set: string,
+): NftElementFound[] {
+  return elementsIn(
+    orNone(() =>
+      netlink.dump(nftElementFormat, { family: families[family] }, { table, set }, `elements of ${set}`),
+    ),
+  );
+}
+
+const elementsIn = (messages: readonly MessageOf<typeof nftElementFormat>[]): NftElementFound[] =>
+  messages.flatMap(({ attributes }) =>
+    (attributes.elements?.list ?? []).map(({ key, data, userData }) => ({
+      key: key?.value ?? new Uint8Array(),
+      comment: commentIn(userData),
+      chain: data?.verdict?.chain,
+      value: data?.value,
+    })),
+  );
+
+function orNone<T>(look: () => T[]): T[] {
+  try {
+    return look();
+  } catch (error) {
+    if (isAbsent(error)) return [];
+    throw error;
+  }
+}
+
+/** nft keeps comments as user data: type 0, length, text that ends with a NUL (libnftnl/udata.h). */
+function commentIn(data: Uint8Array | undefined): string | undefined {
+  if (data === undefined) return undefined;
+  for (let at = 0; at + 2 <= data.length; at += 2 + data[at + 1]!) {
+    if (data[at] !== 0) continue;
+    let text = "";
+    for (const byte of data.subarray(at + 2, at + 1 + data[at + 1]!)) text += String.fromCharCode(byte);
+    return text;
+  }
+  return undefined;
+}

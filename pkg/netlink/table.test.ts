@@ -9,6 +9,7 @@ import { namespaceFormat } from "./tables/namespace.ts";
 import { neighbourFormat } from "./tables/neighbour.ts";
 import { routeFormat } from "./tables/route.ts";
 import { ruleFormat } from "./tables/rule.ts";
+import { filterFormat, qdiscFormat } from "./tables/traffic.ts";
 import { Wire } from "./wire.ts";
 
 const formats = {
@@ -19,6 +20,8 @@ const formats = {
   ruleFormat,
   neighbourFormat,
   namespaceFormat,
+  qdiscFormat,
+  filterFormat,
 };
 
 function encoded<T>(codec: codecs.Codec<T>, value: T): Uint8Array {

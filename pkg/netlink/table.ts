@@ -163,6 +163,28 @@ export function each<T>(codec: Codec<T>): Codec<T[]> {
   return { each: codec as Codec<unknown>, put: never, get: never };
 }
 
+/** A list as attributes that nest in one, numbered from 1 (TCA_U32_ACT). */
+export function numbered<T>(codec: Codec<T>): Codec<T[]> {
+  return {
+    nested: true,
+    listOf: codec as Codec<unknown>,
+    put(wire, values) {
+      for (const [i, value] of values.entries())
+        putAttribute(wire, String(i), i + 1, codec as Codec<unknown>, value, values);
+    },
+    get(wire, from, to) {
+      const out: T[] = [];
+      for (let at = from; at + 4 <= to; ) {
+        const length = wire.view.getUint16(at, true);
+        if (length < 4 || at + length > to) throw new RangeError(`list element of ${length} bytes`);
+        out.push(codec.get(wire, at + 4, at + length, out));
+        at += (length + 3) & ~3;
+      }
+      return out;
+    },
+  };
+}
+
 /** A struct with attributes behind it, as one flat object (VETH_INFO_PEER). Not marked as nested. */
 export function headed<F extends Fields, E extends Entries>(
   header: Struct<F>,

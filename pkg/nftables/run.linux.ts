@@ -12,9 +12,12 @@ export interface NftRun {
   [Symbol.dispose](): void;
 }
 
-/** Starts one transaction: all of the statements are done, or none. Throws NftError when there is no nft. */
-export function startNft(statements: readonly NftText[]): NftRun {
-  const tool = startTool("nft", ["-f", "-"], `${statements.join("\n")}\n`, timeoutMs);
+/**
+ * Starts one transaction: all of the statements are done, or none. nft keeps `lock`, a descriptor, open until it ends.
+ * Throws NftError when there is no nft.
+ */
+export function startNft(statements: readonly NftText[], lock?: number): NftRun {
+  const tool = startTool("nft", ["-f", "-"], `${statements.join("\n")}\n`, timeoutMs, lock);
   if ("missing" in tool) throw nftMissing(tool.missing);
   return {
     wait() {

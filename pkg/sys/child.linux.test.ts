@@ -1,8 +1,9 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { findProgram, isStartFailure, runChild, startChild } from "./child.ts";
+import { close, lockExclusive, O, open } from "./files.ts";
 
 const sh = (script: string, options: Parameters<typeof runChild>[2] = {}) =>
   runChild("/bin/sh", ["-c", script], options);
@@ -57,26 +58,42 @@ test("children side by side", () => {
 });
 
 test("a program that can't be started says so by errno, and leaves no descriptors open", () => {
-  const open = () => sh(`ls /proc/${process.pid}/fd`).stdout.split("\n").length;
-  const before = open();
   const folder = mkdtempSync(join(tmpdir(), "tscni-child-"));
   writeFileSync(join(folder, "text"), "no program", { mode: 0o755 });
+  const failing = (path: string): unknown => {
+    try {
+      return runChild(path, []);
+    } catch (error) {
+      return error;
+    }
+  };
   for (const [path, code] of [
     ["/nonesuch/program", "ENOENT"],
     [folder, "EACCES"],
     [join(folder, "text"), "ENOEXEC"],
   ] as const) {
-    const error = (() => {
-      try {
-        runChild(path, []);
-      } catch (thrown) {
-        return thrown;
-      }
-    })();
-    expect(error).toMatchObject({ code, subject: path });
-    expect(isStartFailure(error)).toBe(true);
+    expect(failing(path)).toMatchObject({ code, subject: path });
+    expect(isStartFailure(failing(path))).toBe(true);
   }
-  expect(open()).toBe(before);
+  const open = () => readdirSync("/proc/self/fd").length; // of other tests in this process, too
+  const before = open();
+  for (let i = 0; i < 200; i++) failing("/nonesuch/program");
+  expect(open() - before).toBeLessThan(200);
+});
+
+test("a lock lasts as long as the child that has it, too", () => {
+  const path = join(mkdtempSync(join(tmpdir(), "tscni-child-")), "lock");
+  const take = () => open(path, O.RDWR | O.CREAT, 0o600);
+  const lock = take();
+  lockExclusive(lock);
+  const child = startChild("/bin/sh", ["-c", "exec sleep 0.3"], { inherit: lock });
+  close(lock);
+  const start = performance.now();
+  const second = take();
+  lockExclusive(second);
+  expect(performance.now() - start).toBeGreaterThan(200);
+  close(second);
+  child.wait();
 });
 
 test("programs are found in PATH first, never in the working directory", () => {

@@ -19,6 +19,8 @@ export interface ChildOptions {
   stdin?: string;
   /** The whole environment, as `NAME=value`; nothing is inherited beside it. */
   env?: readonly string[];
+  /** A descriptor that the child has, too, as its number 3: a lock that lasts as long as either has it open. */
+  inherit?: number | undefined;
 }
 
 // Sizes with room to spare: glibc has 80 and 336 bytes, musl 80 and 336; a signal set has 128.
@@ -85,7 +87,8 @@ export function startChild(path: string, args: readonly string[], options: Child
     for (const name of ["stdin", "stdout", "stderr"])
       files.push(checked("memfd_create", name, () => libc.memfd_create(cPath(name), MFD_CLOEXEC)));
     if (options.stdin) writeInput(files[0]!, options.stdin);
-    return new Child(spawn(path, args, options.env ?? [], files), files);
+    const inherited = options.inherit === undefined ? files : [...files, options.inherit];
+    return new Child(spawn(path, args, options.env ?? [], inherited), files);
   } catch (error) {
     for (const fd of files) close(fd);
     throw error;

@@ -2,6 +2,7 @@ export * from "./child.ts";
 export * from "./errno.ts";
 export * from "./files.ts";
 export * from "./hash.ts";
+export * from "./ioctl.ts";
 export * from "./namespaces.ts";
 export * from "./process.ts";
 export * from "./sockets.ts";

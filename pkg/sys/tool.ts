@@ -28,19 +28,20 @@ const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 
 /**
  * Starts a tool such as nft, found by PATH or in the usual folders, with messages in English. Says which program is
- * missing instead of throwing when there is none that can be started.
+ * missing instead of throwing when there is none that can be started. `inherit`: see startChild's options.
  */
 export function startTool(
   name: string,
   args: readonly string[],
   stdin: string,
   timeoutMs: number,
+  inherit?: number,
 ): RunningTool | ToolMissing {
   const path = environmentVariable("PATH") ?? standardPath;
   const file = findProgram(name, path);
   if (file === undefined) return { missing: name };
   try {
-    const child = startChild(file, args, { stdin, env: environment(path) });
+    const child = startChild(file, args, { stdin, env: environment(path), inherit });
     return { wait: () => child.wait(timeoutMs), [Symbol.dispose]: () => child[Symbol.dispose]() };
   } catch (error) {
     if (isStartFailure(error)) return { missing: file };

@@ -1,5 +1,5 @@
-import { bytes, cString } from "../codecs.ts";
-import { Attributes } from "../table.ts";
+import { bytes, cString, u64be } from "../codecs.ts";
+import { Attributes, each } from "../table.ts";
 import { netfilterFormat } from "./netfilter.ts";
 
 // linux/netfilter/nf_tables.h, as far as looking needs it.
@@ -18,5 +18,29 @@ export const nftRuleFormat = netfilterFormat(
   "NFT_RULE",
   NFNL_SUBSYS_NFTABLES,
   6,
-  new Attributes(() => ({ table: [1, cString], chain: [2, cString], userData: [7, bytes] })),
+  new Attributes(() => ({
+    table: [1, cString],
+    chain: [2, cString],
+    handle: [3, u64be],
+    userData: [7, bytes],
+  })),
+);
+
+const verdict = new Attributes(() => ({ chain: [2, cString] }));
+const element = new Attributes(() => ({
+  key: [1, new Attributes(() => ({ value: [1, bytes] }))],
+  data: [2, new Attributes(() => ({ value: [1, bytes], verdict: [2, verdict] }))],
+  userData: [6, bytes],
+}));
+
+/** NFT_MSG_{NEW,GET,DEL}SETELEM. A GET gives the elements of the keys asked for, a dump all of `set`. */
+export const nftElementFormat = netfilterFormat(
+  "NFT_SETELEM",
+  NFNL_SUBSYS_NFTABLES,
+  12,
+  new Attributes(() => ({
+    table: [1, cString],
+    set: [2, cString],
+    elements: [3, new Attributes(() => ({ list: [1, each(element)] }))],
+  })),
 );
