@@ -86,13 +86,17 @@ export function attachmentStdin(
   );
 }
 
+/** Attachments in the spelling of the spec's GC. */
+export const idsOf = (attachments: readonly AttachmentId[]) =>
+  attachments.map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
+
 /** What STATUS and GC give on stdin; without `valid`, GC knows nothing about attachments. */
 export function networkStdin(
   list: NetworkConfigList,
   plugin: PluginConfig,
   valid?: readonly AttachmentId[],
 ): string {
-  const attachments = valid?.map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
+  const attachments = valid && idsOf(valid);
   return JSON.stringify(
     withKeys(plugin.raw, {
       name: list.name,

@@ -1,7 +1,7 @@
-import { atLeast, CniError, ErrorCode, joinErrors, messageOf } from "@tscni/types";
+import { atLeast, batchKey, CniError, ErrorCode, joinErrors, messageOf } from "@tscni/types";
 import type { Found } from "./cache.ts";
-import { attachmentStdin, type Context, keyOf, runStep, stepError, withCached } from "./chain.ts";
-import type { CallOptions, JsonObject, NetworkConfigList, RuntimeConf } from "./model.ts";
+import { attachmentStdin, type Context, idsOf, keyOf, runStep, stepError, withCached } from "./chain.ts";
+import type { AttachmentId, CallOptions, JsonObject, NetworkConfigList, RuntimeConf } from "./model.ts";
 import { encodeFor, readResult } from "./result.ts";
 
 /**
@@ -13,7 +13,7 @@ export async function delList(
   ctx: Context,
   list: NetworkConfigList,
   rt: RuntimeConf,
-  options: CallOptions,
+  options: CallOptions & { next?: readonly AttachmentId[] },
 ): Promise<void> {
   const found = ctx.cache.find(keyOf(list, rt));
   if (found.problem)
@@ -22,7 +22,8 @@ export async function delList(
   // A signal that has fired before we began would mean that DEL never reaches a plugin, and the address leaks.
   const signal = options.signal?.aborted ? undefined : options.signal;
   const prevResult = prevResultOf(ctx, list, found);
-  const errors = await deleteSteps(ctx, list, list.plugins.length - 1, whole, prevResult, signal);
+  const batch = withNext(list, options.next);
+  const errors = await deleteSteps(ctx, batch, list.plugins.length - 1, whole, prevResult, signal);
   const error = joinErrors(errors);
   if (error === undefined) return remove(ctx, found);
   keep(ctx, list, whole, found, errors);
@@ -56,6 +57,13 @@ export async function deleteSteps(
     }
   }
   return errors;
+}
+
+/** The list with plugins that are told whose DEL comes next. */
+function withNext(list: NetworkConfigList, next: readonly AttachmentId[] = []): NetworkConfigList {
+  if (next.length === 0) return list;
+  const told = { [batchKey]: idsOf(next) };
+  return { ...list, plugins: list.plugins.map((plugin) => ({ ...plugin, raw: { ...plugin.raw, ...told } })) };
 }
 
 function prevResultOf(ctx: Context, list: NetworkConfigList, found: Found): JsonObject | undefined {

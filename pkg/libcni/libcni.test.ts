@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { CniError, specVersions } from "@tscni/types";
+import { batchKey, CniError, specVersions } from "@tscni/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { GcError, type Libcni, type NetworkConfigList, parsePluginConf, printResult } from "./index.ts";
 import { fails, Lab, listOf, prints, runtime } from "./testing/lab.ts";
@@ -592,6 +592,25 @@ describe.skipIf(process.platform === "win32")("libcni", () => {
       utimesSync(old, 1000, 1000);
       await libcni.gcNetworkList(twoPlugins());
       expect([existsSync(old), existsSync(fresh)]).toEqual([false, true]);
+    });
+
+    test("tells the plugins of the first DEL which others follow; those follow all the same", async () => {
+      const list = twoPlugins();
+      for (const containerId of ["a", "b", "c"]) await libcni.addNetworkList(list, runtime({ containerId }));
+      lab.calls();
+      const kept = { containerId: "b", ifName: "eth0" };
+      await libcni.gcNetworkList(list, { validAttachments: [kept] });
+      const told = lab
+        .calls()
+        .filter(({ verb }) => verb === "DEL")
+        .map(({ containerId, plugin, stdin }) => [containerId, plugin, stdin[batchKey]]);
+      const others = [{ containerID: "c", ifname: "eth0" }];
+      expect(told).toEqual([
+        ["a", "after", others],
+        ["a", "bridge", others],
+        ["c", "after", undefined],
+        ["c", "bridge", undefined],
+      ]);
     });
 
     test("never runs two DELs of one container at a time, but those of several", async () => {

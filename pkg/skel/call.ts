@@ -1,5 +1,6 @@
 import { decodeConf, type Problem } from "@tscni/conf";
 import {
+  batchKey,
   CniError,
   decodePrevResult,
   ErrorCode,
@@ -35,7 +36,7 @@ export async function callPlugin(
       return;
     }
     case "DEL":
-      return plugin.del(call);
+      return deleteAll(plugin, call, request);
     case "CHECK":
       if (request.json[repairKey] === true) await plugin.repair?.(call);
       return plugin.check(call);
@@ -44,6 +45,18 @@ export async function callPlugin(
     case "GC":
       return plugin.gc(call);
   }
+}
+
+/** DEL, and before it what the next ones gain by being told of; failing in that is no hindrance to either. */
+async function deleteAll(plugin: Plugin, call: Call<unknown>, request: Request): Promise<void> {
+  if (plugin.delNext && Object.hasOwn(request.json, batchKey)) {
+    try {
+      await plugin.delNext(call, attachmentsUnder(batchKey, request.json));
+    } catch (error) {
+      call.warn(`not done in one go: ${messageOf(error)}`);
+    }
+  }
+  return plugin.del(call);
 }
 
 /** What the verb is told. DEL and GC take a config with wrong values, as long as they don't need these. */
@@ -90,7 +103,10 @@ function prevResultOf(request: Request, warn?: (message: string) => void): Resul
 function validAttachmentsOf(json: Record<string, unknown>): ValidAttachment[] | undefined {
   const given = Object.keys(json).map((key) => key.toLowerCase());
   const key = ["cni.dev/valid-attachments", "cni.dev/attachments"].find((name) => given.includes(name));
-  if (key === undefined) return undefined;
+  return key === undefined ? undefined : attachmentsUnder(key, json);
+}
+
+function attachmentsUnder(key: string, json: Record<string, unknown>): ValidAttachment[] {
   const list = valueAt(json, key) ?? [];
   if (!Array.isArray(list))
     throw new CniError(ErrorCode.DecodingFailure, `${key}: ${shown(list)} is not a list`);

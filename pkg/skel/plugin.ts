@@ -4,7 +4,7 @@ import type { Undo } from "./undo.ts";
 
 export type Command = "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "VERSION";
 
-/** An attachment that the runtime still wants, in the spelling of the spec's GC. */
+/** An attachment in the spelling of the spec's GC; there, one that the runtime still wants. */
 export interface ValidAttachment {
   containerID: string;
   ifname: string;
@@ -61,6 +61,12 @@ export interface PluginDefinition<S extends AnySchema> {
    * be verified here. Only for a plugin that keeps such things: the others leave it out. See `repairKey` in @tscni/types.
    */
   repair?(call: Call<Infer<S>>): Maybe<void>;
+  /**
+   * Called before `del` when more attachments of the network are about to be deleted: takes away, in as few
+   * transactions as it can, what costs one each (rules, above all). Their own `del` follows and finds it gone. Only for
+   * a plugin that gains by it. See `batchKey` in @tscni/types.
+   */
+  delNext?(call: Call<Infer<S>>, next: readonly ValidAttachment[]): Maybe<void>;
 }
 
 /** A plugin as the protocol sees it, its config type hidden. */

@@ -68,3 +68,10 @@ function hasForbiddenCharacter(name: string): boolean {
  * that is not ours, only checks. docs/decisions/0008
  */
 export const repairKey = "tscni/repair";
+
+/**
+ * A DEL's config has under this key the attachments of the same network whose DELs follow at once, as GC's list has
+ * them. A plugin may take away in one transaction what all of them have; one that does not know the key deletes
+ * the one that it was asked to delete. docs/decisions/0009
+ */
+export const batchKey = "tscni/deleted-next";
