@@ -13,9 +13,9 @@ import { importsOf, workspacesOf } from "./workspaces.mjs";
 /** From the bottom. ARCHITECTURE.md tells what each owns. A package that is not here has no layer yet: add it. */
 const layers = [
   ["pkg/types", "pkg/addr", "pkg/conf"],
-  ["pkg/sys", "pkg/exec"],
+  ["pkg/sys", "pkg/exec", "pkg/engine"],
   ["pkg/ns", "pkg/netlink", "pkg/invoke"],
-  ["pkg/ip", "pkg/record", "pkg/iptables", "pkg/nftables"],
+  ["pkg/ip", "pkg/record", "pkg/dbus", "pkg/iptables", "pkg/nftables"],
   ["pkg/ipam", "pkg/masquerade", "pkg/libcni"],
   ["pkg/skel"],
   ["plugins/*/*", "windows/*"],

@@ -1,3 +1,4 @@
+export * from "./bus.ts";
 export * from "./command.ts";
 export * from "./go.ts";
 export * from "./host-state.ts";
