@@ -25,6 +25,13 @@ describe.skipIf(onWindows)("gc", () => {
     expect(verbs.filter((verb) => verb === "GC").length).toBe(2);
   });
 
+  test("keeps nothing when nothing is said, and tells the plugins so", async () => {
+    expect(await cnitool("gc", "net")).toEqual(silent);
+    const last = readFileSync(join(dir, "log.conf"), "utf8").trim().split("\n").at(-1)!;
+    expect(JSON.parse(last)).toMatchObject({ "cni.dev/valid-attachments": [] });
+    expect((await cnitool("attachments", "--json")).stdout).toBe("[]\n");
+  });
+
   test("keeps what --keep and --keep-file name", async () => {
     writeFileSync(join(dir, "live"), `# of the runtime\n${ids[1]}:eth0  # b\n\n`);
     expect(await cnitool("gc", "net", "--keep", ids[0]!, "--keep-file", "live")).toEqual(silent);

@@ -14,7 +14,8 @@ export async function run(context: Context): Promise<number> {
   const cached = libcni.getCachedAttachments().filter((a) => a.network === list.name);
   const keep = keptBy(context, cached);
   const dryRun = context.flags.on("dry-run");
-  const args = keep === undefined ? undefined : { validAttachments: keep };
+  // Go tells the plugins nothing then, and what its cache does not know (a lease, an element of a map) stays.
+  const args = { validAttachments: keep ?? [] };
   try {
     const report = await libcni.gcNetworkList(list, args, { ...callOptions(context), dryRun });
     if (context.json) context.io.stdout(jsonText(summary(report, list.name, dryRun)));
