@@ -7,6 +7,7 @@ import {
   addRedirect,
   deleteQdisc,
   deleteRedirects,
+  hasTokenBuckets,
   listQdiscs,
   listRedirects,
   maxBufferTicks,
@@ -117,6 +118,13 @@ test("several actions of one filter are all read", () => {
   place.ns.run("tc", ...`${filter} ${actions}`.split(" "));
   expect(listRedirects(netlink, index)).toEqual([other]);
   expect(other).not.toBe(target);
+});
+
+test("asking whether there are token buckets makes none", () => {
+  const place = newLinks();
+  const before = tc(place, "qdisc");
+  expect(hasTokenBuckets(place.netlink)).toBe(true);
+  expect(tc(place, "qdisc")).toEqual(before);
 });
 
 test("a link that is gone", () => {

@@ -68,6 +68,21 @@ export function setTokenBucket(requests: Requester, index: number, bucket: Token
 
 const rateSpec = (rate: number) => ({ cellLog: 0, linkLayer: 0, overhead: 0, cellAlign: 0, mpu: 0, rate });
 
+/**
+ * Whether the kernel has token buckets, found out by asking for one without figures, which it refuses. It loads the
+ * module for that, as it would for a bucket.
+ */
+export function hasTokenBuckets(requests: Requester): boolean {
+  const loopback = 1;
+  try {
+    const header = { index: loopback, handle: rootHandle, parent: TC_H_ROOT };
+    requests.request(qdiscFormat, "NEW", NLM_F_CREATE | NLM_F_EXCL, header, { kind: "tbf" }, "tbf");
+  } catch (error) {
+    return !(error instanceof NetlinkError && error.code === "ENOENT");
+  }
+  return true;
+}
+
 /** Lets a link's incoming packets be filtered. Throws NetlinkError EEXIST when they can be already. */
 export function addIngress(requests: Requester, index: number): void {
   requests.request(

@@ -8,3 +8,6 @@ export function exitNow(status: number): never {
 
 /** A variable of this process's environment; undefined when it is not set or empty. */
 export const environmentVariable = (name: string): string | undefined => process.env[name] || undefined;
+
+/** Does nothing for some milliseconds. */
+export const sleep = (ms: number): void => Bun.sleepSync(ms);

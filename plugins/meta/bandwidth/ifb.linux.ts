@@ -1,0 +1,123 @@
+import { type Attachment, aliasHasNetwork, aliasOf } from "@tscni/ip";
+import {
+  createLink,
+  deleteLink,
+  deleteLinkIfPresent,
+  getLink,
+  type Link,
+  listLinks,
+  listQdiscs,
+  listRedirects,
+  type Netlink,
+  NetlinkError,
+  setLink,
+  setTokenBucket,
+  type TokenBucket,
+} from "@tscni/netlink";
+import { sha512 } from "@tscni/sys";
+
+/*
+ * What a container sends comes in by the host's end of its veth, where nothing can wait; it is redirected to an ifb,
+ * which has a queue. An attachment's ifb has the name that the reference derives from network and container, so that
+ * either plugin can take over; when another interface of the container has that one already, a name that the
+ * interface goes into, too. The label (alias) tells whose it is.
+ */
+
+const prefix = "bwp";
+
+const referenceName = ({ network, containerId }: Attachment): string =>
+  prefix + sha512(network + containerId).slice(0, 12);
+
+const ownName = ({ network, containerId, ifName }: Attachment): string =>
+  prefix + sha512(`${network}/${containerId}/${ifName}`).slice(0, 12);
+
+/**
+ * Makes an attachment's ifb with its bucket, and brings it up only then: a queue is put at once on a link that is down,
+ * while one that is up is waited for. `port` is the host's end of the veth.
+ */
+export function createIfb(host: Netlink, attachment: Attachment, port: Link, bucket: TokenBucket): Link {
+  const ifb = createNamed(host, attachment, port);
+  try {
+    setTokenBucket(host, ifb.index, bucket);
+    setLink(host, { index: ifb.index }, { alias: aliasOf(attachment), up: true });
+  } catch (error) {
+    deleteLink(host, ifb.index);
+    throw error;
+  }
+  return ifb;
+}
+
+function createNamed(host: Netlink, attachment: Attachment, port: Link): Link {
+  // The reference's queue length, which goes well with a bucket: waiting is the bucket's business.
+  const create = (name: string) =>
+    createLink(host, { kind: "ifb", name, txQueueLen: 0, ...(port.mtu ? { mtu: port.mtu } : {}) });
+  try {
+    return create(referenceName(attachment));
+  } catch (error) {
+    if (!(error instanceof NetlinkError) || error.code !== "EEXIST") throw error;
+  }
+  const found = getLink(host, { name: referenceName(attachment) });
+  if (found && isAnothers(host, found, attachment, port)) {
+    deleteLinkIfPresent(host, ownName(attachment));
+    return create(ownName(attachment));
+  }
+  if (found) deleteLink(host, found.index); // left by an ADD without a DEL
+  return create(referenceName(attachment));
+}
+
+/** Whether an ifb of the reference's name serves another interface: by its label, else by what is redirected to it. */
+function isAnothers(host: Netlink, ifb: Link, attachment: Attachment, port: Link): boolean {
+  if (ifb.alias) return ifb.alias !== aliasOf(attachment);
+  return sourcesOf(host, ifb.index).some((index) => index !== port.index);
+}
+
+/** The links whose incoming packets are redirected to an ifb. */
+function sourcesOf(host: Netlink, target: number): number[] {
+  return listQdiscs(host)
+    .filter(({ kind, index }) => kind === "ingress" && listRedirects(host, index).includes(target))
+    .map(({ index }) => index);
+}
+
+/** An attachment's ifb, ours or the reference's; undefined when there is none. */
+export function findIfb(host: Netlink, attachment: Attachment): Link | undefined {
+  const own = getLink(host, { name: ownName(attachment) });
+  if (own) return own;
+  const found = getLink(host, { name: referenceName(attachment) });
+  return !found?.alias || found.alias === aliasOf(attachment) ? found : undefined;
+}
+
+/** Needs nothing but the names. */
+export function deleteIfbIfPresent(host: Netlink, attachment: Attachment): void {
+  const ifb = findIfb(host, attachment);
+  if (ifb?.kind === "ifb") deleteLinkIfPresent(host, ifb.name);
+  if (ifb?.name !== ownName(attachment)) return;
+  // Of the reference's name only with our label: another interface may have it.
+  const other = getLink(host, { name: referenceName(attachment) });
+  if (other?.alias === aliasOf(attachment)) deleteLinkIfPresent(host, other.name);
+}
+
+/**
+ * Deletes the ifbs of a network's attachments that are not in the list, and those without a label that nothing is
+ * redirected to: the reference's whose veth is gone, and what was killed while it made one. Such are looked at
+ * twice, since they may just be in the making. Returns what it deleted.
+ */
+export function gcIfbs(
+  host: Netlink,
+  network: string,
+  valid: readonly Attachment[],
+  pause: () => void,
+): Link[] {
+  const kept = new Set(valid.map(aliasOf));
+  const ours = listLinks(host, { kind: "ifb" }).filter(({ name }) => name.startsWith(prefix));
+  const stale = ours.filter(({ alias }) => alias && aliasHasNetwork(alias, network) && !kept.has(alias));
+  const named = new Set(valid.map(referenceName));
+  const isOrphan = ({ alias, name, index }: Link) =>
+    !alias && !named.has(name) && sourcesOf(host, index).length === 0;
+  const orphans = ours.filter(isOrphan);
+  if (orphans.length > 0) pause();
+  for (const { index } of orphans) {
+    const again = getLink(host, { index });
+    if (again && isOrphan(again)) stale.push(again);
+  }
+  return stale.filter(({ name }) => deleteLinkIfPresent(host, name));
+}
