@@ -139,10 +139,10 @@ describe("an ADD that fails leaves nothing", () => {
 
   test("the name is taken: what has it stays", async () => {
     await node.ok("ADD", conf(), { netns: c });
-    const before = [linkOf(c), node.leases()];
+    const before = [linkOf(c).ifindex, node.leases()];
     const { msg } = await node.error("ADD", conf({ vlanId: 6 }), { netns: c, id: "c2" });
     expect(msg).toBe('interface "eth0" already exists in the container');
-    expect([linkOf(c), node.leases()]).toEqual(before);
+    expect([linkOf(c).ifindex, node.leases()]).toEqual(before);
   });
 
   test("another container has the VLAN: it keeps it", async () => {
