@@ -1,6 +1,6 @@
 /**
- * What the containers run: `server.ts NAME PORT...` answers, when spoken to, on every port, TCP and UDP, IPv4 and IPv6, with
- * its name and the address that the client has for it.
+ * What the containers run: `server.ts NAME PORT...` answers whatever it is sent, on every port, TCP and UDP, IPv4
+ * and IPv6, with its name and the address that the client has for it.
  */
 const [name, ...ports] = process.argv.slice(2);
 const answer = (address: string) => `${name} ${address.replace("::ffff:", "")}\n`;
@@ -10,9 +10,9 @@ for (const port of ports.map(Number)) {
     hostname: "::",
     port,
     socket: {
-      // Only when asked: what comes after a close resets the connection, and the answer is lost.
+      // The client closes: what came in after a close of ours would reset the connection, and lose the answer.
       data(socket) {
-        socket.end(answer(socket.remoteAddress));
+        socket.write(answer(socket.remoteAddress));
       },
     },
   });

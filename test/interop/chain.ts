@@ -27,7 +27,7 @@ export interface ChainLab {
 export const ports = [
   { hostPort: 18080, containerPort: 80, protocol: "tcp" },
   { hostPort: 15353, containerPort: 53, protocol: "udp" },
-];
+] as const;
 
 /** `goBins` are cnitool and the plugins; `network` has to be a name of its own: records of all tests are in one folder. */
 export function makeChainLab(
