@@ -1,0 +1,185 @@
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import {
+  addAddress,
+  distBin,
+  ip,
+  makeLan,
+  startBus,
+  startFirewalld,
+  type TestBus,
+  type TestFirewalld,
+  type TestNamespace,
+} from "@tscni/test-support";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type ChainLab, makeChainLab, ports } from "../interop/chain.ts";
+import { ask, connect, serveIn, trafficProblem } from "./traffic.ts";
+
+const [tcp, udp] = ports;
+
+const chain = (backend: string) => [
+  {
+    type: "bridge",
+    bridge: "brrepair",
+    isDefaultGateway: true,
+    ipMasq: true,
+    ipMasqBackend: backend,
+    ipam: {
+      type: "host-local",
+      dataDir: "leases",
+      ranges: [[{ subnet: "10.95.0.0/24" }], [{ subnet: "fd95::/64" }]],
+    },
+  },
+  { type: "portmap", backend, capabilities: { portMappings: true } },
+  { type: "firewall", backend },
+];
+
+let lab: ChainLab;
+let lan: TestNamespace;
+let servers: { close(): void }[] = [];
+
+async function start(backend: string, skip: (note: string) => never): Promise<void> {
+  const problem = trafficProblem();
+  if (problem) skip(problem);
+  for (const { type } of chain(backend))
+    if (!existsSync(join(distBin, type))) skip(`${distBin} has no ${type}`);
+  mkdirSync("/var/lib/cni", { recursive: true });
+  lab = makeChainLab(`repair-${backend}`, [], chain(backend), "1.1.0");
+  lan = makeLan(lab.node, "192.0.2.9/24", "2001:db8::9/64");
+  const { host } = lab.node;
+  addAddress(host as TestNamespace, "eth0", "192.0.2.1/24");
+  addAddress(host as TestNamespace, "eth0", "2001:db8::1/64");
+  // As Docker leaves it: nothing is forwarded that nobody lets through.
+  if (backend === "iptables")
+    for (const tool of ["iptables", "ip6tables"]) host.run(tool, "-P", "FORWARD", "DROP");
+  lab.cnitool("ours", "add");
+  servers = [await serveIn(lab.container, "box", [80, 53]), await serveIn(lan, "lan", [7000])];
+}
+
+afterEach(() => {
+  for (const server of servers) server.close();
+  servers = [];
+  lab?.close();
+});
+
+/** New connections, from outside and to outside, in both families. */
+const traffic = () => [
+  ask(lan, "192.0.2.1", tcp.hostPort),
+  ask(lan, "2001:db8::1", tcp.hostPort),
+  ask(lan, "192.0.2.1", udp.hostPort, { udp: true }),
+  ask(lab.container, "192.0.2.9", 7000),
+  ask(lab.container, "2001:db8::9", 7000),
+];
+const whole = ["box 192.0.2.9", "box 2001:db8::9", "box 192.0.2.9", "lan 192.0.2.1", "lan 2001:db8::1"];
+
+/** Loses the rules and repairs them, and looks at all that must and must not change. */
+async function loseAndRepair(lose: () => void): Promise<string> {
+  const { container } = lab;
+  const kept = connect(lan, "192.0.2.1", tcp.hostPort);
+  expect(await kept.say("before")).toBe("box 192.0.2.9");
+  expect(traffic()).toEqual(whole);
+  expect(lab.cnitool("ours", "repair")).toBe("");
+  const [before, state] = [ip(container, "addr"), lab.traces()];
+
+  lose();
+  expect(() => lab.cnitool("ours", "check")).toThrow(/missing|is not there/);
+  expect(traffic()).not.toEqual(whole);
+
+  const said = lab.cnitool("ours", "repair");
+  lab.cnitool("ours", "check");
+  expect(lab.cnitool("ours", "repair")).toBe("");
+  expect(traffic()).toEqual(whole);
+  expect(ip(container, "addr")).toEqual(before);
+  expect(await kept.say("after")).toBe("box 192.0.2.9");
+  expect(lab.traces().toSorted()).toEqual(state.toSorted());
+  kept.close();
+  return said;
+}
+
+describe("cnitool repair, iptables", () => {
+  beforeEach(({ skip }) => start("iptables", skip));
+
+  const losses: [string, string[]][] = [
+    ["nat flushed", ["-t nat -F"]],
+    ["nat flushed and its chains removed", ["-t nat -F", "-t nat -X"]],
+    ["nat and filter flushed, chains removed", ["-t nat -F", "-t nat -X", "-F", "-X"]],
+    ["one rule deleted", ["-t nat -D CNI-HOSTPORT-DNAT 1"]],
+  ];
+  test.each(losses)("%s", async (_, commands) => {
+    const said = await loseAndRepair(() => {
+      for (const tool of ["iptables", "ip6tables"])
+        for (const command of commands) lab.node.host.run(tool, ...command.split(" "));
+    });
+    expect(said).toMatch(/portmap repaired: /);
+  });
+
+  test("what is deleted after a repair leaves nothing", () => {
+    const empty = () => lab.traces().filter((line) => /10\.95\.0\.[2-9]|fd95::[2-9]|18080|CNI-DN/.test(line));
+    for (const tool of ["iptables", "ip6tables"]) lab.node.host.run(tool, "-t", "nat", "-F");
+    lab.cnitool("ours", "repair");
+    expect(empty()).not.toEqual([]);
+    lab.cnitool("ours", "del");
+    expect(empty()).toEqual([]);
+  });
+});
+
+describe("cnitool repair, nftables", () => {
+  beforeEach(({ skip }) => start("nftables", skip));
+
+  const tables = () =>
+    lab.node.host
+      .run("nft", "list", "tables")
+      .split("\n")
+      .filter((line) => line.includes(" tscni_"));
+
+  test.each(["flush", "delete"])("every table of ours: %s", async (verb) => {
+    const said = await loseAndRepair(() => {
+      for (const table of tables()) lab.node.host.run("nft", verb, ...table.split(" "));
+    });
+    expect(said).toMatch(/portmap repaired: /);
+    expect(said).toMatch(/bridge repaired: /);
+  });
+
+  test("the whole ruleset flushed", async () => {
+    await loseAndRepair(() => void lab.node.host.run("nft", "flush", "ruleset"));
+  });
+});
+
+describe("a firewalld reload", () => {
+  let bus: TestBus | undefined;
+  let firewalld: TestFirewalld | undefined;
+  afterEach(async () => {
+    await firewalld?.close();
+    await bus?.close();
+  });
+
+  const prepare = async (backend: string, skip: (note: string) => never): Promise<TestFirewalld> => {
+    await start(backend, skip);
+    bus = await startBus();
+    if (bus === undefined) return skip("no dbus-daemon (dbus-daemon)");
+    firewalld = await startFirewalld(bus, lab.node.host);
+    if (firewalld === undefined) return skip("no firewalld (firewalld)");
+    firewalld.command("--set-default-zone=trusted");
+    return firewalld;
+  };
+
+  test("leaves our nftables tables alone", async ({ skip }) => {
+    const { command } = await prepare("nftables", skip);
+    expect(traffic()).toEqual(whole);
+    command("--reload");
+    expect(traffic()).toEqual(whole);
+    expect(lab.cnitool("ours", "check")).toBe("");
+  });
+
+  test("takes iptables' rules, and repair puts them back", async ({ skip }) => {
+    const { command } = await prepare("iptables", skip);
+    command("--complete-reload");
+    lab.cnitool("ours", "repair");
+    expect(traffic()).toEqual(whole);
+    await loseAndRepair(() => {
+      command("--reload");
+      // firewalld leaves what iptables-nft made alone unless its backend is iptables; then it flushes all of it.
+      for (const tool of ["iptables", "ip6tables"]) lab.node.host.run(tool, "-t", "nat", "-F");
+    });
+  });
+});
