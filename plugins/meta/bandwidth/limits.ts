@@ -41,4 +41,4 @@ const wrong = (msg: string, details = ""): CniError =>
   new CniError(ErrorCode.InvalidNetworkConfig, msg, { details });
 
 /** Bytes that a full bucket lets go at once: larger packets never get through. */
-export const burstOf = ({ rate, buffer }: TokenBucket): number => (rate * buffer * 64) / 1e9;
+export const burstOf = ({ rate, buffer }: TokenBucket): number => Math.floor((rate * buffer * 64) / 1e9);
