@@ -84,12 +84,15 @@ describe.each(cases)("chain: $name", ({ name, plugins, goKnowsOurs, version = "1
     return left;
   }
 
+  /** What there is beyond that. Less may be there: GC removes what nobody uses. */
+  const since = (before: string[]) => lab.traces().filter((line) => !before.includes(line));
+
   test("what Go adds we CHECK and DEL, and nothing is left", () => {
     const before = both();
     lab.cnitool("go", "add");
     lab.cnitool("ours", "check");
     lab.cnitool("ours", "del");
-    expect(lab.traces()).toEqual(before);
+    expect(since(before)).toEqual([]);
   });
 
   test("what we add Go CHECKs and DELs, and nothing is left", () => {
@@ -97,8 +100,10 @@ describe.each(cases)("chain: $name", ({ name, plugins, goKnowsOurs, version = "1
     lab.cnitool("ours", "add");
     if (goKnowsOurs) lab.cnitool("go", "check");
     lab.cnitool("go", "del");
-    if (!goKnowsOurs) lab.cnitool("ours", "gc");
-    expect(lab.traces()).toEqual(before);
+    // Of our records Go knows nothing; they say what was there, and do nothing.
+    if (goKnowsOurs) expect(since(before).filter((line) => !line.startsWith("/run/tscni/"))).toEqual([]);
+    lab.cnitool("ours", "gc");
+    expect(since(before)).toEqual([]);
   });
 
   test("what either adds, cnitool gc of ours removes", () => {
@@ -106,7 +111,7 @@ describe.each(cases)("chain: $name", ({ name, plugins, goKnowsOurs, version = "1
     for (const tool of ["go", "ours"] satisfies Tool[]) {
       lab.cnitool(tool, "add");
       lab.cnitool("ours", "gc");
-      expect(lab.traces(), tool).toEqual(before);
+      expect(since(before), tool).toEqual([]);
     }
   });
 });
