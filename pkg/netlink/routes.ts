@@ -1,4 +1,4 @@
-import { type Cidr, cidrText, type Ip, ipText } from "@tscni/addr";
+import { bitsOf, type Cidr, cidrText, type Ip, ipText } from "@tscni/addr";
 import type { ValueOf } from "./codecs.ts";
 import { NetlinkError } from "./error.ts";
 import { type Family, numberOf } from "./families.ts";
@@ -123,6 +123,16 @@ const labelOf = ({ destination, gateway, table }: Route): string =>
   cidrText(destination) +
   (gateway === undefined ? "" : ` via ${ipText(gateway)}`) +
   (table === undefined || table === RT_TABLE_MAIN ? "" : ` table ${table}`);
+
+/** RTN_LOCAL: an address of the host's own. */
+export const RTN_LOCAL = 2;
+
+/** The way that a packet to an address takes, as `ip route get` says. Throws NetlinkError ENETUNREACH without one. */
+export function getRoute(netlink: Netlink, destination: Ip): Route {
+  const header = { family: numberOf(destination.family), destinationPrefix: bitsOf(destination.family) };
+  const message = netlink.get(routeFormat, header, { destination }, ipText(destination));
+  return routeOf(message, destination.family);
+}
 
 export interface RouteFilter {
   family?: Family;

@@ -1,6 +1,14 @@
 import { mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
-import { hasRecord, listRecords, readRecord, removeRecord, staleRecords, writeRecord } from "./index.ts";
+import {
+  hasRecord,
+  isOnlyRecord,
+  listRecords,
+  readRecord,
+  removeRecord,
+  staleRecords,
+  writeRecord,
+} from "./index.ts";
 
 const kind = "test-record"; // below /run/tscni, which is private to the tests
 const owner = { network: "net", containerId: "c1", ifName: "eth0" };
@@ -39,6 +47,23 @@ test("owners with similar or long names are told apart", () => {
     "c1 eth1",
   ]);
   expect(listRecords(kind, long.network).map((r) => r.containerId)).toContain(long.containerId);
+});
+
+test("whether somebody else has a record", () => {
+  expect(isOnlyRecord(kind, owner)).toBe(true);
+  writeRecord(kind, owner, {});
+  expect(isOnlyRecord(kind, owner)).toBe(true);
+  for (const other of [
+    { ...owner, ifName: "eth1" },
+    { ...owner, network: "net2" },
+  ]) {
+    expect(isOnlyRecord(kind, other)).toBe(false);
+    writeRecord(kind, other, {});
+    expect(isOnlyRecord(kind, owner)).toBe(false);
+    removeRecord(kind, other);
+  }
+  writeFileSync(`${folder}/.c2:eth0.17`, "{"); // half-written
+  expect(isOnlyRecord(kind, owner)).toBe(true);
 });
 
 test("GC gets those that are not in its list, damaged ones too", () => {

@@ -99,6 +99,16 @@ function removeIfEmpty(folder: string): void {
   }
 }
 
+/** Whether nobody but an owner, if he, has a record of a kind. */
+export function isOnlyRecord(kind: string, owner: Owner): boolean {
+  const own = nameOf(owner.containerId, owner.ifName);
+  return namesIn(`${root}/${kind}`).every((network) =>
+    namesIn(`${root}/${kind}/${network}`).every(
+      (name) => name.startsWith(".") || (network === part(owner.network) && name === own),
+    ),
+  );
+}
+
 /** All records of a network. What a killed writer left half-written is removed on the way. */
 export function listRecords<T>(
   kind: string,

@@ -1,0 +1,216 @@
+import { cidrText, ipBytes, ipOfBytes, ipText, networkOf, parseCidr, parseIp } from "@tscni/addr";
+import { address, condition, identifier, type NftText, nft, quoted } from "@tscni/nftables";
+import type { Owner } from "@tscni/record";
+import { sha256 } from "@tscni/sys";
+import { addressOf, type Mapping, type Target } from "./mapping.ts";
+import type { Masquerading } from "./publication.ts";
+
+/*
+ * One table for both IP families. A host port is an element of a map: `exact` by protocol, address and port, `any`
+ * by protocol and port. What has to be masqueraded is told by the address that a connection was led to: `masq` has
+ * the chain that knows from where. Base chains and these lookups are all that a packet meets, however many
+ * containers there are, and nat chains only see the first packet of each connection.
+ *
+ * Conditions come from the network's config and hold for all of its containers. Each set of them has a table of its
+ * own, so that networks don't have each other's.
+ */
+
+/** The start of the names of all our tables. */
+export const tablePrefix = "tscni_portmap";
+
+/** The table for ports under these conditions. */
+export function tableOf(conditions: Conditions): string {
+  if (conditions.v4.length === 0 && conditions.v6.length === 0) return tablePrefix;
+  return `${tablePrefix}_${sha256(JSON.stringify([conditions.v4, conditions.v6])).slice(0, 12)}`;
+}
+
+export interface Conditions {
+  v4: readonly string[];
+  v6: readonly string[];
+}
+
+/** How many rules {@link layout} puts into each chain: fewer mean that somebody flushed it. */
+export const rulesOf: Readonly<Record<string, number>> = {
+  hostports: 4,
+  prerouting: 2,
+  output: 2,
+  postrouting: 2,
+};
+
+/** Everything of a table but its elements. Twice does no harm: chains are filled anew. */
+export function layout(table: string, conditions: Conditions): NftText[] {
+  const t = identifier(table);
+  const local = (chain: string) => [
+    nft`flush chain inet ${t} ${identifier(chain)}`,
+    nft`add rule inet ${t} ${identifier(chain)} meta nfproto ipv4 ${condition(conditions.v4.join(" "))} fib daddr type local jump hostports`,
+    nft`add rule inet ${t} ${identifier(chain)} meta nfproto ipv6 ${condition(conditions.v6.join(" "))} fib daddr type local jump hostports`,
+  ];
+  return [
+    nft`add table inet ${t}`,
+    nft`add map inet ${t} exact4 { typeof meta l4proto . ip daddr . th dport : ip daddr . th dport; }`,
+    nft`add map inet ${t} exact6 { typeof meta l4proto . ip6 daddr . th dport : ip6 daddr . th dport; }`,
+    nft`add map inet ${t} any4 { typeof meta l4proto . th dport : ip daddr . th dport; }`,
+    nft`add map inet ${t} any6 { typeof meta l4proto . th dport : ip6 daddr . th dport; }`,
+    nft`add map inet ${t} masq4 { type ipv4_addr : verdict; }`,
+    nft`add map inet ${t} masq6 { type ipv6_addr : verdict; }`,
+    nft`add chain inet ${t} hostports`,
+    nft`flush chain inet ${t} hostports`,
+    nft`add rule inet ${t} hostports dnat ip to meta l4proto . ip daddr . th dport map @exact4`,
+    nft`add rule inet ${t} hostports dnat ip to meta l4proto . th dport map @any4`,
+    nft`add rule inet ${t} hostports dnat ip6 to meta l4proto . ip6 daddr . th dport map @exact6`,
+    nft`add rule inet ${t} hostports dnat ip6 to meta l4proto . th dport map @any6`,
+    nft`add chain inet ${t} prerouting { type nat hook prerouting priority dstnat; }`,
+    ...local("prerouting"),
+    nft`add chain inet ${t} output { type nat hook output priority -100; }`,
+    ...local("output"),
+    nft`add chain inet ${t} postrouting { type nat hook postrouting priority srcnat; }`,
+    nft`flush chain inet ${t} postrouting`,
+    nft`add rule inet ${t} postrouting ct status dnat ip daddr vmap @masq4`,
+    nft`add rule inet ${t} postrouting ct status dnat ip6 daddr vmap @masq6`,
+  ];
+}
+
+/**
+ * The chain that masquerades connections to a target: those from its own subnet, whose answers would not come back
+ * this way, and from the host's loopback, or all. One for each subnet, not for each container.
+ */
+export function masqChainOf(target: Target, masquerading: "subnet" | "all"): string {
+  if (masquerading === "all") return "masq-all";
+  return `masq-${subnetOf(target).replaceAll(":", "-").replace("/", "_")}`;
+}
+
+const subnetOf = ({ address }: Target): string => cidrText(networkOf(parseCidr(address)!));
+
+/** The chain and its one rule. Twice does no harm. */
+export function masqChain(table: string, target: Target, masquerading: "subnet" | "all"): NftText[] {
+  const [t, chain] = [identifier(table), identifier(masqChainOf(target, masquerading))];
+  const rule =
+    masquerading === "all"
+      ? nft`masquerade`
+      : target.family === 4
+        ? nft`ip saddr { 127.0.0.0/8, ${address(subnetOf(target))} } masquerade`
+        : nft`ip6 saddr { ::1, ${address(subnetOf(target))} } masquerade`;
+  return [
+    nft`add chain inet ${t} ${chain}`,
+    nft`flush chain inet ${t} ${chain}`,
+    nft`add rule inet ${t} ${chain} ${rule}`,
+  ];
+}
+
+/** The maps, by family. */
+export const mapsOf = (family: 4 | 6): string[] => [`exact${family}`, `any${family}`, `masq${family}`];
+
+/** An element of one of the maps, as a publication wants it. */
+export interface Element {
+  map: string;
+  /** As nft writes it: `tcp . 8080`. */
+  key: string;
+  /** Likewise; a chain's name in the masq maps. */
+  data: string;
+  /** The port that it is; undefined in the masq maps. */
+  mapping?: Mapping;
+}
+
+/** What a target is in the maps. */
+export function elementsOfTarget(target: Target, masquerading: Masquerading): Element[] {
+  const { family, mappings } = target;
+  const elements: Element[] = mappings.map((mapping) => ({
+    map: `${mapping.hostIp === undefined ? "any" : "exact"}${family}`,
+    key: portKey(mapping),
+    data: `${addressOf(target)} . ${mapping.containerPort}`,
+    mapping,
+  }));
+  if (masquerading !== "none")
+    elements.push({
+      map: `masq${family}`,
+      key: addressOf(target),
+      data: masqChainOf(target, masquerading),
+    });
+  return elements;
+}
+
+const portKey = ({ protocol, hostIp, hostPort }: Mapping): string =>
+  hostIp === undefined ? `${protocol} . ${hostPort}` : `${protocol} . ${hostIp} . ${hostPort}`;
+
+/** Statements that make elements of an owner, one for each map; they fail where one of them is there. */
+export const createElements = (table: string, elements: readonly Element[], comment: string): NftText[] =>
+  byMap(elements).map(
+    ([map, own]) =>
+      nft`create element inet ${identifier(table)} ${identifier(map)} { ${own.map(
+        ({ key, data }) => nft`${term(key)} comment ${quoted(comment)} : ${dataTerm(map, data)}`,
+      )} }`,
+  );
+
+const dataTerm = (map: string, data: string): NftText =>
+  map.startsWith("masq") ? nft`goto ${identifier(data)}` : term(data);
+
+/** Statements that delete elements; they fail where one of them is not there. */
+export const deleteElements = (table: string, elements: readonly Pick<Element, "map" | "key">[]): NftText[] =>
+  byMap(elements).map(
+    ([map, own]) =>
+      nft`delete element inet ${identifier(table)} ${identifier(map)} { ${own.map(({ key }) => term(key))} }`,
+  );
+
+function byMap<T extends { map: string }>(elements: readonly T[]): [string, T[]][] {
+  const found = new Map<string, T[]>();
+  for (const element of elements) {
+    const own = found.get(element.map);
+    if (own === undefined) found.set(element.map, [element]);
+    else own.push(element);
+  }
+  return [...found];
+}
+
+/** IPPROTO_*, linux/in.h */
+const protocolNumbers: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };
+
+const partsOf = (text: string): string[] => text.split(" . ");
+
+/** A key, or data other than a chain, as nft's text, each part looked at. */
+function term(text: string): NftText {
+  const parts = partsOf(text).map((part) => (part in protocolNumbers ? identifier(part) : address(part)));
+  const [first, second, third] = parts;
+  if (second === undefined) return nft`${first!}`;
+  return third === undefined ? nft`${first!} . ${second}` : nft`${first!} . ${second} . ${third}`;
+}
+
+/** A key or data as the kernel has it: parts in network byte order, each filled up to four bytes. */
+export function bytesOf(text: string): Uint8Array {
+  const bytes: number[] = [];
+  for (const part of partsOf(text)) {
+    const protocol = protocolNumbers[part];
+    const ip = parseIp(part);
+    if (protocol !== undefined) bytes.push(protocol, 0, 0, 0);
+    else if (ip !== undefined) bytes.push(...ipBytes(ip));
+    else bytes.push(Number(part) >> 8, Number(part) & 255, 0, 0);
+  }
+  return new Uint8Array(bytes);
+}
+
+/** The text of a key that the kernel has in one of the maps. */
+export function keyText(map: string, bytes: Uint8Array): string {
+  const ipLength = map.endsWith("4") ? 4 : 16;
+  if (map.startsWith("masq")) return ipText(ipOfBytes(bytes.subarray(0, ipLength)));
+  const number = bytes[0];
+  const parts = [
+    Object.keys(protocolNumbers).find((name) => protocolNumbers[name] === number) ?? `${number}`,
+  ];
+  if (map.startsWith("exact")) parts.push(ipText(ipOfBytes(bytes.subarray(4, 4 + ipLength))));
+  const at = map.startsWith("exact") ? 4 + ipLength : 4;
+  parts.push(`${(bytes[at]! << 8) | bytes[at + 1]!}`);
+  return parts.join(" . ");
+}
+
+/** The longest parts of a comment that are kept: with them it has at most 127 bytes. */
+const [longestNetwork, longestContainer] = [44, 64];
+
+/** How an owner is told in a comment: `NETWORK CONTAINER IFNAME`; of a longer name its hash, after "#". */
+export function commentOf({ network, containerId, ifName }: Owner): string {
+  const part = (name: string, longest: number) =>
+    name.length <= longest ? name : `#${sha256(name).slice(0, 32)}`;
+  return `${part(network, longestNetwork)} ${part(containerId, longestContainer)} ${ifName}`;
+}
+
+/** Whether a comment tells of an owner on a network. */
+export const isOfNetwork = (comment: string, network: string): boolean =>
+  comment.startsWith(commentOf({ network, containerId: "", ifName: "" }).trimEnd() + " ");
