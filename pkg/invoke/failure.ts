@@ -150,6 +150,9 @@ const signalTexts: Record<string, string | undefined> = {
   SIGTERM: "terminated",
 };
 
+/** ELFMAG of elf.h, read with the highest byte first */
+const elfMagic = 0x7f454c46;
+
 /** e_machine of elf.h by Node's name of an architecture. */
 const elfMachines: Record<string, number | undefined> = {
   x64: 62,
@@ -173,7 +176,7 @@ function wasHandedToShell(file: string, result: RunResult): boolean {
 
 /** Whether a file is an ELF program for another kind of machine, or binary data that is no program at all. */
 function isForeign(file: string): boolean {
-  const head = Buffer.alloc(20);
+  const head = new Uint8Array(20);
   try {
     const fd = openSync(file, "r");
     try {
@@ -184,10 +187,11 @@ function isForeign(file: string): boolean {
   } catch {
     return false;
   }
-  if (head.toString("latin1", 0, 4) !== "\x7fELF") return head.subarray(0, 4).includes(0) && head[0] !== 0x4d;
-  if ((head[5] === 1) !== (endianness() === "LE")) return true;
-  const machine = head[5] === 1 ? head.readUInt16LE(18) : head.readUInt16BE(18);
-  return machine !== elfMachines[process.arch];
+  const fields = new DataView(head.buffer);
+  if (fields.getUint32(0) !== elfMagic) return head.subarray(0, 4).includes(0) && head[0] !== 0x4d;
+  const littleEndian = head[5] === 1;
+  if (littleEndian !== (endianness() === "LE")) return true;
+  return fields.getUint16(18, littleEndian) !== elfMachines[process.arch];
 }
 
 /** As Go's %q does, long texts cut. */

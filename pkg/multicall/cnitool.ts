@@ -1,12 +1,11 @@
 import { type Finding, main, type PluginSchema, processIo } from "@tscni/cnitool";
 import { type AnySchema, confProblems, unknownKeys } from "@tscni/conf";
-import { calledAs } from "./called-as.ts";
 
 /** Runs cnitool with the configs of this executable's plugins (name: the module conf.ts) known to it. */
 export async function cnitool(confs: Readonly<Record<string, object>>): Promise<void> {
   const schemas = (type: string) =>
     Object.hasOwn(confs, type) ? pluginSchemaOf(confSchemaOf(confs[type]!)) : undefined;
-  process.exitCode = await main(calledAs().args, process.env, { ...processIo(process.env), schemas });
+  process.exitCode = await main(process.argv.slice(2), process.env, { ...processIo(process.env), schemas });
 }
 
 function pluginSchemaOf(schema: AnySchema): PluginSchema {

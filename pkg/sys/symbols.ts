@@ -48,9 +48,12 @@ export const symbols = {
   sendto: { args: [i32, pointer, u64, i32, pointer, u32], returns: long },
   setns: { args: [i32, i32], returns: i32 },
   setsockopt: { args: [i32, i32, i32, pointer, u32], returns: i32 },
+  signalfd: { args: [i32, pointer, i32], returns: i32 },
+  sigprocmask: { args: [i32, pointer, pointer], returns: i32 },
   socket: { args: [i32, i32, i32], returns: i32 },
   strerror: { args: [i32], returns: pointer },
   syscall: { args: [long, long, pointer, long, long, pointer], returns: long },
+  umask: { args: [u32], returns: u32 },
   umount2: { args: [pointer, i32], returns: i32 },
   unlink: { args: [pointer], returns: i32 },
   unshare: { args: [i32], returns: i32 },
@@ -62,6 +65,7 @@ export const symbols = {
 /** What a function gives back, for an engine that has to be told in C. */
 export const returnNames = {
   [i32]: "INT",
+  [u32]: "UNSIGNED",
   [long]: "LONG",
   [pointer]: "POINTER",
   [nothing]: "NOTHING",

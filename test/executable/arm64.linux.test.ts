@@ -5,21 +5,21 @@ import { expect, test } from "vitest";
 import { root, run } from "./executable.ts";
 
 /*
- * The executable for arm64, where it has been built (pkg/multicall/build.ts --target linux-arm64) and can be run
+ * The executables for arm64, where they have been built (pkg/multicall/build.ts --target linux-arm64) and can be run
  * (Debian's qemu-user-static and libc6-arm64-cross).
  */
-const executable = join(root, "dist/linux-arm64/bin/tscni");
+const folder = join(root, "dist/linux-arm64/bin");
 const qemu = ["/usr/bin/qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"];
 
 function needs(test: { skip(condition: boolean, note: string): void }): void {
-  test.skip(!existsSync(executable), "dist/linux-arm64 has not been built");
+  test.skip(!existsSync(join(folder, "tscni")), "dist/linux-arm64 has not been built");
   const missing = qemu.find((part) => part.startsWith("/") && !existsSync(part));
   test.skip(missing !== undefined, `${missing} is missing (qemu-user-static, libc6-arm64-cross)`);
 }
 
 test("knows which machine it is for", async (ctx) => {
   needs(ctx);
-  const { stdout } = await run([...qemu, executable, "cnitool", "version"]);
+  const { stdout } = await run([...qemu, join(folder, "cnitool"), "version"]);
   expect(stdout).toContain("linux arm64");
 });
 
@@ -36,7 +36,7 @@ test("makes system calls by arm64's numbers: host-local reserves an address", as
       CNI_IFNAME: "eth0",
       CNI_PATH: "/none",
     };
-    const command = [...qemu, executable, "host-local"];
+    const command = [...qemu, join(folder, "tscni"), "host-local"];
     const { status, stdout } = await run(["/bin/bash", "-c", 'exec "$@" <<<"$0"', conf, ...command], { env });
     expect(JSON.parse(stdout)).toMatchObject({ ips: [{ address: "10.1.0.2/24" }] });
     expect(status).toBe(0);

@@ -14,16 +14,24 @@ import { disarmedNames } from "../../pkg/multicall/build/patch.ts";
 import { bin, type Outcome, root, run } from "./executable.ts";
 
 /*
- * Neither the working directory nor a variable runs code in the executable or changes what it is. Each test has
- * its control: a program compiled by the same Bun without our measures, which the same attack does reach.
+ * Neither the working directory nor a variable runs code in the executables or changes what they are: the plugins,
+ * whose engine has nothing of the kind, and cnitool, which is compiled by Bun. Each test has its control: a program
+ * compiled by the same Bun without our measures, which the same attack does reach.
  */
 
 const loopback = join(bin, "loopback");
+const cnitool = join(bin, "cnitool");
 const version = { CNI_COMMAND: "VERSION" };
+
+/** What each of the two answers in the given surroundings. */
+const answers = async (cwd: string, env: Record<string, string> = {}) => ({
+  loopback: await run([loopback], { cwd, env: { ...version, ...env } }),
+  cnitool: await run([cnitool, "help"], { cwd, env }),
+});
 
 let shared: string;
 let control: string;
-let undisturbed: Outcome;
+let undisturbed: Record<"loopback" | "cnitool", Outcome>;
 beforeAll(async () => {
   shared = mkdtempSync(join(tmpdir(), "tscni-hardening-"));
   control = join(shared, "control");
@@ -31,9 +39,10 @@ beforeAll(async () => {
   const compile = ["build", "--compile", "--bytecode", "--outfile", control, join(shared, "control.ts")];
   const built = await run([join(root, "scripts/bun"), ...compile], { env: { PATH: process.env.PATH ?? "" } });
   expect(built).toMatchObject({ status: 0 });
-  undisturbed = await run([loopback], { env: version });
-  expect(undisturbed).toMatchObject({ status: 0, stderr: "" });
-  expect(JSON.parse(undisturbed.stdout)).toMatchObject({ cniVersion: "1.1.0" });
+  undisturbed = await answers("/");
+  for (const outcome of Object.values(undisturbed)) expect(outcome).toMatchObject({ status: 0, stderr: "" });
+  expect(JSON.parse(undisturbed.loopback.stdout)).toMatchObject({ cniVersion: "1.1.0" });
+  expect(undisturbed.cnitool.stdout).toContain("attachments");
 });
 afterAll(() => rmSync(shared, { recursive: true }));
 
@@ -63,12 +72,16 @@ function evilRan(): boolean {
 const dotenvFiles = [".env", ".env.local", ".env.production", ".env.development"];
 
 test("no .env is read", async () => {
-  put(Object.fromEntries(dotenvFiles.map((name) => [name, "CNI_COMMAND=VERSION\n"])));
+  put(Object.fromEntries(dotenvFiles.map((name) => [name, "CNI_COMMAND=VERSION\nNETCONFPATH=/evil\n"])));
   expect((await run([control], { cwd })).stdout).toBe("VERSION\n");
 
   const outcome = await run([loopback], { cwd });
   expect(outcome).toMatchObject({ status: 0, stdout: "" });
   expect(outcome.stderr).toContain("CNI protocol versions supported");
+  expect((await run([cnitool, "status", "none"], { cwd })).stderr).not.toContain("/evil");
+  expect((await run([cnitool, "status", "none"], { env: { NETCONFPATH: "/evil" } })).stderr).toContain(
+    "/evil",
+  );
 });
 
 test.each([
@@ -82,7 +95,7 @@ test.each([
     await run([control], { cwd, env });
     expect(evilRan()).toBe(true);
   }
-  expect(await run([loopback], { cwd, env: { ...env, ...version } })).toEqual(undisturbed);
+  expect(await answers(cwd, env)).toEqual(undisturbed);
   expect(evilRan()).toBe(false);
 });
 
@@ -98,9 +111,9 @@ test("package.json, tsconfig.json and node_modules have no say", async () => {
     "index.js": source,
     loopback: source,
     "loopback.js": source,
+    "cnitool.js": source,
   });
-  expect(await run([loopback], { cwd, env: version })).toEqual(undisturbed);
-  expect((await run([join(bin, "cnitool"), "--help"], { cwd })).stdout).toContain("cnitool");
+  expect(await answers(cwd)).toEqual(undisturbed);
   expect(evilRan()).toBe(false);
 });
 
@@ -115,21 +128,21 @@ test("no library is loaded from the working directory", async () => {
   });
   expect(loaded.status).not.toBe(0);
 
-  expect(await run([loopback], { cwd, env: version })).toEqual(undisturbed);
+  expect(await answers(cwd)).toEqual(undisturbed);
 });
 
-/** Every name of a variable of Bun's or Node's that is in the executable, and those that we took out. */
+/** Every name of a variable of Bun's or Node's that is in cnitool, and those that we took out. */
 function variables(): string[] {
-  const text = readFileSync(join(bin, "tscni")).toString("latin1");
+  const text = readFileSync(cnitool).toString("latin1");
   const found = text.match(/(?:BUN|NODE)_[A-Z0-9_]{2,}/g) ?? [];
   const known = [...disarmedNames, "NODE_OPTIONS", "NODE_PATH", "NODE_ENV", "NODE_DEBUG", "NODE_V8_COVERAGE"];
   // BUN_JSC_* remains: see the next test.
   return [...new Set([...found, ...known])].filter((name) => !name.startsWith("BUN_JSC_")).sort();
 }
 
-test("no name that was taken out is left in the executable", () => {
-  const text = readFileSync(join(bin, "tscni")).toString("latin1");
-  expect(disarmedNames.filter((name) => text.includes(name))).toEqual([]);
+test.each(["cnitool", "tscni"])("no name that was taken out is left in %s", (name) => {
+  const text = readFileSync(join(bin, name)).toString("latin1");
+  expect(disarmedNames.filter((variable) => text.includes(variable))).toEqual([]);
 });
 
 test("no BUN_ or NODE_ variable runs code, changes an answer or leaves a file", async () => {
@@ -142,10 +155,10 @@ test("no BUN_ or NODE_ variable runs code, changes an answer or leaves a file", 
   const influenced: unknown[] = [];
   const worker = async () => {
     for (let env = attempts.pop(); env !== undefined; env = attempts.pop()) {
-      const outcome = await run([loopback], { cwd, env: { ...version, ...env } });
+      const outcomes = await answers(cwd, env);
       const left = [...readdirSync(cwd), ...(evilRan() ? ["evil code has run"] : [])];
-      if (JSON.stringify(outcome) !== JSON.stringify(undisturbed) || left.length > 0) {
-        influenced.push({ env, outcome, left });
+      if (JSON.stringify(outcomes) !== JSON.stringify(undisturbed) || left.length > 0) {
+        influenced.push({ env, outcomes, left });
       }
     }
   };
@@ -168,9 +181,10 @@ test("without our measures BUN_BE_BUN makes another program, BUN_BYTECODE_ORDER_
   expect(readdirSync(cwd)).not.toEqual([]);
 });
 
-test("BUN_JSC_* remains, and can only tune the engine or make it refuse to start", async () => {
-  const dumped = await run([loopback], { env: { ...version, BUN_JSC_dumpOptions: "1" } });
-  expect(dumped.stdout).toBe(undisturbed.stdout);
-  const refused = await run([loopback], { env: { ...version, BUN_JSC_noSuchOption: "1" } });
-  expect(refused).toMatchObject({ status: 1, stdout: "" });
+test("BUN_JSC_* remains for cnitool, and can only tune the engine or make it refuse to start", async () => {
+  const dumped = await answers("/", { BUN_JSC_dumpOptions: "1" });
+  expect(dumped.cnitool.stdout).toBe(undisturbed.cnitool.stdout);
+  const refused = await answers("/", { BUN_JSC_noSuchOption: "1" });
+  expect(refused.cnitool).toMatchObject({ status: 1, stdout: "" });
+  expect([dumped.loopback, refused.loopback]).toEqual([undisturbed.loopback, undisturbed.loopback]);
 });

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { entrySources, findPlugins, type PluginPackage } from "./entries.ts";
+import { cnitoolSource, findPlugins, type PluginPackage, programSources } from "./entries.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
@@ -30,14 +30,11 @@ const plugin = (name: string, kind: Partial<PluginPackage> = {}): PluginPackage 
   delegates: false,
   ...kind,
 });
-const sources = entrySources(
-  [plugin("pool", { isIpam: true }), plugin("wire", { delegates: true }), plugin("lo")],
-  "1.2.3",
-);
+const plugins = [plugin("pool", { isIpam: true }), plugin("wire", { delegates: true }), plugin("lo")];
+const sources = programSources(plugins, "1.2.3");
 
-test("there is a program for each plugin, one for cnitool, and the first chooses", () => {
-  expect([...sources.keys()]).toEqual(["tscni", "about", "cnitool", "pool", "wire", "lo"]);
-  expect(sources.get("tscni")).toContain('main(["pool","wire","lo","cnitool"])');
+test("there is a program for each plugin, and one that answers for the rest", () => {
+  expect([...sources.keys()]).toEqual(["about", "pool", "wire", "lo"]);
   expect(sources.get("about")).toContain('about("1.2.3", {"pool":"does \\"pool\\""');
 });
 
@@ -45,4 +42,8 @@ test("only a plugin that delegates carries the IPAM plugins, loaded on demand by
   expect(sources.get("wire")).toContain('"pool": () => require("@tscni/plugin-pool")');
   expect(sources.get("wire")).not.toContain("plugin-lo");
   expect(sources.get("lo")).not.toContain("require");
+});
+
+test("cnitool knows every plugin's config", () => {
+  for (const { packageName } of plugins) expect(cnitoolSource(plugins)).toContain(`"${packageName}/conf"`);
 });

@@ -40,21 +40,16 @@ const sourcesIn = (folder: string): string[] =>
   );
 
 /**
- * The programs that the executable is made of, name to source. The first, `tscni`, starts one of the others. Each is
- * bundled by itself, with its own copy of what it shares with others: together in one bundle, a module that is
- * loaded on demand makes all that it imports start on demand, which costs every plugin about a fifth of its start
- * (docs/decisions/0001).
+ * The programs that the executable of the plugins is made of, name to source. Each is bundled by itself, with its own
+ * copy of what it shares with others, so that a plugin's start pays for nothing but itself.
  */
-export function entrySources(plugins: readonly PluginPackage[], version: string): Map<string, string> {
-  const names = [...plugins.map(({ name }) => name), "cnitool"];
+export function programSources(plugins: readonly PluginPackage[], version: string): Map<string, string> {
   const abouts = Object.fromEntries(plugins.map(({ name, about }) => [name, about]));
   return new Map([
-    ["tscni", `import { main } from "../main.ts";\nmain(${JSON.stringify(names)});\n`],
     [
       "about",
       `import { about } from "../about.ts";\nabout(${JSON.stringify(version)}, ${JSON.stringify(abouts)});\n`,
     ],
-    ["cnitool", cnitoolSource(plugins)],
     ...plugins.map((plugin) => [plugin.name, pluginSource(plugin, plugins)] as const),
   ]);
 }
@@ -81,7 +76,8 @@ ${lines.join("")}});
 /** Nearly every bridge has it, so it is bundled in rather than loaded on demand: that saves 8 % of an ADD. */
 const usualIpam = "host-local";
 
-function cnitoolSource(plugins: readonly PluginPackage[]): string {
+/** cnitool, with the configs of the plugins known to it. */
+export function cnitoolSource(plugins: readonly PluginPackage[]): string {
   const imports = plugins.map(({ packageName }, i) => `import * as conf${i} from "${packageName}/conf";\n`);
   const lines = plugins.map(({ name }, i) => `  "${name}": conf${i},\n`);
   return `${imports.join("")}import { cnitool } from "../cnitool.ts";

@@ -13,6 +13,7 @@ export const disarmedNames = [
   "BUN_BYTECODE_DIGEST_OUT", // write files
   "BUN_BYTECODE_ORDER_OUT",
   "BUN_BYTECODE_ORDER_NAMES_OUT",
+  "BUN_CONFIG_MAX_HTTP_REQUESTS", // complains of a wrong value on stderr
   "NODE_CHANNEL_FD", // takes a descriptor for a channel to the parent; also inherited by accident
 ] as const;
 

@@ -1,0 +1,2 @@
+/** What pkg/invoke uses of node:os. */
+export const endianness = (): "LE" => "LE";
