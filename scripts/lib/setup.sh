@@ -94,6 +94,8 @@ go_modules=(
   github.com/containernetworking/plugins/plugins/main/tap@v1.9.1
   github.com/containernetworking/plugins/plugins/main/ptp@v1.9.1
   github.com/containernetworking/plugins/plugins/main/macvlan@v1.9.1
+  github.com/containernetworking/plugins/plugins/main/{vlan,ipvlan,dummy}@v1.9.1
+  github.com/containernetworking/plugins/plugins/meta/vrf@v1.9.1
   github.com/containernetworking/plugins/plugins/meta/portmap@v1.9.1
   github.com/containernetworking/plugins/plugins/meta/firewall@v1.9.1
   github.com/containernetworking/plugins/plugins/meta/tuning@v1.9.1

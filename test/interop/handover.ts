@@ -1,5 +1,13 @@
 import { dirname } from "node:path";
-import { goBin, makeNode, namesIn, type TestNamespace, type TestNode } from "@tscni/test-support";
+import {
+  goBin,
+  type KernelFeature,
+  makeNode,
+  namesIn,
+  needs,
+  type TestNamespace,
+  type TestNode,
+} from "@tscni/test-support";
 import { atLeast, specVersions } from "@tscni/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { interfaceState, withoutRandom } from "./state.ts";
@@ -8,10 +16,14 @@ import { interfaceState, withoutRandom } from "./state.ts";
 export type HandOverConfig = [name: string, own: object, subnets: string[]];
 
 export interface HandOverOptions {
+  /** What the plugin wants of the kernel. */
+  needs?: KernelFeature;
   /** Makes what the plugin wants of the host. */
   prepare?: (node: TestNode, container: TestNamespace) => void;
   /** Whether Go can CHECK what it made; true by default. */
   goChecks?: (config: HandOverConfig) => boolean;
+  /** Sysctls of the interface that only we set, such as "arp_notify". */
+  ownSysctls?: string[];
   /** More of the state that both have to leave. */
   state?: (node: TestNode, container: TestNamespace) => unknown;
 }
@@ -20,7 +32,8 @@ const hasIpv6 = ([, , subnets]: HandOverConfig): boolean => subnets.some((subnet
 
 /**
  * Tests of a plugin that makes one interface in a container, beside Go's: what either adds the other CHECKs and
- * DELs, nothing is left, and both give the same result and interface. In every version; dual stack in three.
+ * DELs, nothing is left, and both give the same result and interface. In every version; in one of each shape what
+ * takes long: Go waits one to two seconds for an IPv6 address, and the virtual machine is slow.
  */
 export function describeHandOver(
   type: string,
@@ -32,19 +45,20 @@ export function describeHandOver(
   let go: string;
   let c: TestNamespace;
   beforeEach((test) => {
+    if (options.needs) needs(test, options.needs);
     node = makeNode();
     go = dirname(goBin(type, test));
     c = node.container();
     options.prepare?.(node, c);
   });
-  afterEach(() => node.close());
+  afterEach(() => node?.close());
 
+  const takesLong = (config: HandOverConfig) => hasIpv6(config) || options.needs !== undefined;
   const cases = configs.flatMap((config) =>
     specVersions
       // Without an address there is no result in the oldest shape.
       .filter((cniVersion) => config[2].length > 0 || atLeast(cniVersion, "0.3.0"))
-      // Go waits one to two seconds for an IPv6 address: one version of each shape.
-      .filter((cniVersion) => !hasIpv6(config) || ["0.2.0", "0.4.0", "1.1.0"].includes(cniVersion))
+      .filter((cniVersion) => !takesLong(config) || ["0.2.0", "0.4.0", "1.1.0"].includes(cniVersion))
       .map((cniVersion) => [config[0], cniVersion, config] as const),
   );
 
@@ -67,7 +81,10 @@ export function describeHandOver(
     });
 
     test("the same input gives the same result and interface", async () => {
-      const state = () => [subnets.length > 0 ? interfaceState(c) : {}, options.state?.(node, c)];
+      const state = () => [
+        subnets.length > 0 ? interfaceState(c, "eth0", options.ownSysctls) : {},
+        options.state?.(node, c),
+      ];
       const theirs = await node.ok("ADD", confOf(), { netns: c, bin: go });
       const theirState = state();
       await node.ok("DEL", confOf(), { netns: c, bin: go });

@@ -9,6 +9,8 @@ const features = {
   "bridge VLAN filtering": ["CONFIG_BRIDGE_VLAN_FILTERING", "ip link add probe type bridge vlan_filtering 1"],
 } as const;
 
+export type KernelFeature = keyof typeof features;
+
 /** Begins the reason of every test that is skipped for it; scripts/test runs those in a virtual machine. */
 const reason = "the kernel lacks";
 
@@ -16,13 +18,13 @@ const reason = "the kernel lacks";
  * Says what a test, or in `beforeEach` every test of a file, needs of the kernel; where that is missing, the test is
  * skipped here and its file run on a whole kernel (test/vm). Keep what needs none of it in files of its own.
  */
-export function needs(test: { skip(note?: string): never }, ...names: (keyof typeof features)[]): void {
+export function needs(test: { skip(note?: string): never }, ...names: KernelFeature[]): void {
   for (const name of names) if (!has(name)) test.skip(`${reason} ${name} (${features[name][0]})`);
 }
 
 const known = new Map<string, boolean>();
 
-function has(name: keyof typeof features): boolean {
+function has(name: KernelFeature): boolean {
   const found = known.get(name) ?? tried(features[name][1]);
   known.set(name, found);
   return found;
