@@ -1,0 +1,56 @@
+import { bitsOf, type Ip, ipText } from "@tscni/addr";
+import {
+  deleteRule,
+  listAddresses,
+  listRoutes,
+  type Netlink,
+  NetlinkError,
+  type Route,
+  type Rule,
+} from "@tscni/netlink";
+
+/** The first table that may be ours, as in the reference. */
+export const firstTable = 100;
+
+/** The rule for packets from one address. */
+export const ruleOf = (ip: Ip, table: number): Rule => ({
+  family: ip.family,
+  source: { ip, prefix: bitsOf(ip.family) },
+  table,
+});
+
+/** Whether a rule is for packets from one address, and its table may be ours. */
+const isOurs = ({ source, table = 0 }: Rule, ofTable: number | undefined): boolean =>
+  source !== undefined &&
+  source.prefix === bitsOf(source.ip.family) &&
+  (ofTable === undefined ? table >= firstTable : table === ofTable);
+
+/** The rules for packets from some addresses; of one table when that is given. */
+export function rulesFrom(rules: readonly Rule[], ips: readonly Ip[], ofTable: number | undefined): Rule[] {
+  const texts = new Set(ips.map(ipText));
+  return rules.filter((rule) => isOurs(rule, ofTable) && texts.has(ipText(rule.source!.ip)));
+}
+
+/** Rules for addresses that nobody has any more, into tables without a route: what is left when an interface is gone. */
+export function orphanedRules(container: Netlink, rules: readonly Rule[]): Rule[] {
+  const candidates = rules.filter((rule) => isOurs(rule, undefined));
+  if (candidates.length === 0) return [];
+  const present = new Set(listAddresses(container).map(({ cidr }) => ipText(cidr.ip)));
+  const used = new Set(listRoutes(container).map(({ table }) => table));
+  return candidates.filter(({ source, table }) => !present.has(ipText(source!.ip)) && !used.has(table));
+}
+
+/** Tables that neither rules nor routes know, from the first that may be ours on; there are four billion. */
+export function* freeTables(rules: readonly Rule[], routes: readonly Route[]): Generator<number, never> {
+  const used = new Set([...rules.map(({ table }) => table), ...routes.map(({ table }) => table)]);
+  for (let table = firstTable; ; table++) if (!used.has(table)) yield table;
+}
+
+/** Deletes a rule that was listed; it being gone is fine. */
+export function deleteRuleIfPresent(container: Netlink, rule: Rule): void {
+  try {
+    deleteRule(container, rule);
+  } catch (error) {
+    if (!(error instanceof NetlinkError && error.code === "ENOENT")) throw error;
+  }
+}
