@@ -80,6 +80,13 @@ globals.TextDecoder = class {
   }
 };
 
+// A plugin that waits has nothing else to do meanwhile.
+globals.setTimeout = (work: () => void, ms: number): void => {
+  native.sleepMs(ms);
+  void Promise.resolve().then(work);
+};
+globals.clearTimeout = (): void => {};
+
 /** Adds a method that the language has by now. */
 function define(prototype: object, name: PropertyKey, value: unknown): void {
   Object.defineProperty(prototype, name, { value, writable: true, configurable: true });
@@ -102,7 +109,7 @@ define(Array.prototype, "toSorted", function (this: unknown[], compare?: (a: unk
 define(Array.prototype, "toReversed", function (this: unknown[]) {
   return this.slice().reverse();
 });
-const { hasOwnProperty } = Object.prototype;
-define(Object, "hasOwn", (object: object, key: PropertyKey) => hasOwnProperty.call(object, key));
+const { hasOwnProperty: owns } = Object.prototype;
+define(Object, "hasOwn", (object: object, key: PropertyKey) => owns.call(object, key));
 define(Symbol, "dispose", Symbol("Symbol.dispose"));
 define(Symbol, "asyncDispose", Symbol("Symbol.asyncDispose"));

@@ -43,6 +43,25 @@ async function bundle(entry: string): Promise<string> {
   return result.outputFiles[0]!.text;
 }
 
+/** What Bun and Node have and globals.ts does not offer, as far as anyone is tempted to use it. */
+const absent = [
+  "AbortController AbortSignal Atomics Buffer Intl SharedArrayBuffer URL URLSearchParams WeakRef console fetch",
+  "performance queueMicrotask require setImmediate setInterval structuredClone",
+].flatMap((names) => names.split(" "));
+const offered = new Set("Bun.CryptoHasher Bun.FFI Bun.nanoseconds Bun.sleepSync".split(" "));
+
+/** Fails when a program uses a global that the engine does not have; better now than on a node. */
+function checkGlobals(name: string, script: string): void {
+  const free = script.match(/(?<![\w$.#"'`])(?:Bun\.\w+|[A-Za-z]\w+(?=[.(]))/g) ?? [];
+  const used = [...new Set(free)].filter((global) =>
+    global.startsWith("Bun.") ? !offered.has(global) : absent.includes(global),
+  );
+  if (used.length > 0)
+    throw new Error(
+      `${name}: plugins run without ${used.join(", ")}; pkg/engine/globals.ts says what there is`,
+    );
+}
+
 /** The compiler of this machine: what it writes is the same for every (little-endian) target. */
 async function compiler(): Promise<string> {
   const objects = await objectsFor(nativeTarget, ["-DCOMPILE"]);
@@ -61,6 +80,7 @@ async function compiler(): Promise<string> {
 export async function compileProgram(name: string, entry: string, folder: string): Promise<string> {
   const [script, compile] = [await bundle(entry), await compiler()];
   const [source, bytecode] = [join(folder, `${name}.js`), join(folder, `${name}.bytecode`)];
+  checkGlobals(name, script);
   writeFileSync(source, script);
   execFileSync(compile, [source, bytecode], { stdio: ["ignore", "inherit", "inherit"] });
   return bytecode;

@@ -127,6 +127,10 @@ static void settle(void) {
 int main(int argc, char **argv) {
   settle();
   const program *program = chosen(argc, argv);
+  if (program == NULL) {
+    fprintf(stderr, "%s: there is no such program in this executable\n", argc > 0 ? argv[0] : "tscni");
+    _exit(EX_SOFTWARE);
+  }
   JSRuntime *runtime = new_runtime();
   JSContext *context = new_context(runtime), *failed;
   JSValue global = JS_GetGlobalObject(context);
