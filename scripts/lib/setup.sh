@@ -99,6 +99,7 @@ go_modules=(
   github.com/containernetworking/plugins/plugins/meta/portmap@v1.9.1
   github.com/containernetworking/plugins/plugins/meta/firewall@v1.9.1
   github.com/containernetworking/plugins/plugins/meta/tuning@v1.9.1
+  github.com/containernetworking/plugins/plugins/meta/{bandwidth,sbr}@v1.9.1
   github.com/containernetworking/cni/cnitool@v1.3.1
   github.com/containernetworking/cni/plugins/test/noop@v1.3.1
 )

@@ -1,10 +1,12 @@
 import {
   isErrno,
   mkdirAll,
+  O,
   readDir,
   readTextFileIfPresent,
-  replaceTextFile,
+  rename,
   unlinkIfPresent,
+  writeTextFile,
 } from "@tscni/sys";
 import type { Settings } from "./settings.ts";
 
@@ -54,16 +56,27 @@ export function writeBackup(dataDir: string, path: string, backup: Backup): void
   const { mac, promisc, mtu, allmulti, txQLen, ...ours } = backup;
   const text = JSON.stringify({ mac, promisc, mtu, allmulti, txQLen, ...ours }, null, 1);
   try {
-    replaceTextFile(path, text);
+    replace(path, text);
   } catch (error) {
     if (!isErrno(error, "ENOENT")) throw error;
     mkdirAll(dataDir, 0o700);
-    replaceTextFile(path, text);
+    replace(path, text);
   }
 }
 
-/** Nothing there is fine. */
-export const removeBackup = (path: string): boolean => unlinkIfPresent(path);
+/** The name of the temporary file is known, so that DEL finds what is left by one who was killed. */
+const temporaryOf = (path: string): string => `${path}.tmp`;
+
+function replace(path: string, text: string): void {
+  writeTextFile(temporaryOf(path), text, O.WRONLY | O.CREAT | O.TRUNC, 0o600);
+  rename(temporaryOf(path), path);
+}
+
+/** Removes a backup, also one half-written; nothing there is fine. Returns whether there was one. */
+export function removeBackup(path: string): boolean {
+  unlinkIfPresent(temporaryOf(path));
+  return unlinkIfPresent(path);
+}
 
 /**
  * Removes the backups of a network's attachments that are not in the list, and what one killed while it wrote left of
@@ -81,7 +94,7 @@ export function removeStaleBackups(
       !kept.has(name) &&
       parsed(readTextFileIfPresent(`${dataDir}/${name}`) ?? "")?.network === network,
   );
-  return stale.filter((name) => removeBackup(`${dataDir}/${name}`));
+  return stale.filter((name) => unlinkIfPresent(`${dataDir}/${name}`));
 }
 
 function filesIn(dataDir: string): string[] {

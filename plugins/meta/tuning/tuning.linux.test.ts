@@ -402,7 +402,7 @@ describe("GC", () => {
     await ok("ADD", confOf({ mtu: 1400 }), { CNI_CONTAINERID: "c2" });
     await ok("ADD", confOf({ mtu: 1400, name: "other" }), { CNI_CONTAINERID: "c3" });
     writeFileSync(join(dataDir, "c4_eth0.json"), '{\n "mtu": 1500\n}'); // the reference's
-    writeFileSync(join(dataDir, "c5_eth0.json.77.tmp"), '{"network":"tuned"}');
+    writeFileSync(join(dataDir, "c5_eth0.json.tmp"), '{"network":"tuned"}');
     writeFileSync(join(dataDir, "notes"), '{"network":"tuned"}');
     const kept = ["c2_eth0.json", "c3_eth0.json", "c4_eth0.json", "notes"];
     expect((await gc(undefined)).stderr, "nobody said").toBe("");
@@ -411,7 +411,7 @@ describe("GC", () => {
     expect(stdout).toBe("");
     expect(stderr.trim().split("\n").sort()).toEqual([
       `tuning: gc: removed backup ${dataDir}/c1_eth0.json`,
-      `tuning: gc: removed backup ${dataDir}/c5_eth0.json.77.tmp`,
+      `tuning: gc: removed backup ${dataDir}/c5_eth0.json.tmp`,
     ]);
     expect(backups()).toEqual(kept);
   });

@@ -46,9 +46,8 @@ export default definePlugin({
   del(call) {
     const path = backupPath(dataDirOf(call.conf), call);
     const backup = readBackup(path, call.warn);
-    if (backup === undefined) return;
     // As a rule the interface is about to go: what can't be restored is no reason to keep the container.
-    for (const error of restore(call, backup))
+    for (const error of backup ? restore(call, backup) : [])
       call.warn(`cannot restore ${call.ifName}: ${messageOf(error)}`);
     removeBackup(path);
   },
