@@ -120,6 +120,10 @@ test("reads folders and links", () => {
   expect(readlink(`${dir}/d/l`)).toBe("to/ä");
 });
 
+test("a folder that can't be made is an error", () => {
+  expect(() => mkdirAll("/proc/nowhere/at/all")).toThrow(/mkdir .*: no such file/);
+});
+
 test("a lock keeps others out until its holder is gone", async () => {
   const fd = open(`${dir}/lock`, O.RDONLY | O.CREAT, 0o750);
   lockExclusive(fd);

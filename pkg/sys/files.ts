@@ -149,13 +149,20 @@ export function mkdir(path: string, mode = 0o755): void {
 /** Makes a folder and those above it that are missing. */
 export function mkdirAll(path: string, mode = 0o755): void {
   try {
-    mkdir(path, mode);
+    return mkdirIfMissing(path, mode);
   } catch (error) {
-    if (isErrno(error, "EEXIST")) return;
     const slash = path.lastIndexOf("/");
     if (!isErrno(error, "ENOENT") || slash <= 0) throw error;
     mkdirAll(path.slice(0, slash), mode);
-    mkdirAll(path, mode);
+    mkdirIfMissing(path, mode); // once: below /proc it is ENOENT again
+  }
+}
+
+function mkdirIfMissing(path: string, mode: number): void {
+  try {
+    mkdir(path, mode);
+  } catch (error) {
+    if (!isErrno(error, "EEXIST")) throw error;
   }
 }
 
