@@ -149,7 +149,7 @@ export function mkdir(path: string, mode = 0o755): void {
 /** Makes a folder and those above it that are missing. */
 export function mkdirAll(path: string, mode = 0o755): void {
   try {
-    return mkdirIfMissing(path, mode);
+    mkdirIfMissing(path, mode);
   } catch (error) {
     const slash = path.lastIndexOf("/");
     if (!isErrno(error, "ENOENT") || slash <= 0) throw error;
