@@ -35,7 +35,9 @@ const state = (table: number) => ({
   vrf: ip(c, "link", "show", "type", "vrf").map(({ ifname, linkinfo }) => [ifname, linkinfo.info_data]),
   slaves: ip(c, "link", "show", "master", "blue").map(({ ifname }) => ifname),
   addresses: ip(c, "addr", "show", "scope", "global").flatMap(({ addr_info }) =>
-    addr_info.map(({ local, prefixlen }: { local: string; prefixlen: number }) => `${local}/${prefixlen}`),
+    addr_info
+      .filter((entry: { local?: string }) => entry.local)
+      .map(({ local, prefixlen }: { local: string; prefixlen: number }) => `${local}/${prefixlen}`),
   ),
   routes: ["-4", "-6"].flatMap((family) =>
     ["main", String(table)].map((name) =>
