@@ -31,7 +31,8 @@ async function killAdds(
   }
   const life = Math.max(...lives);
   let done = 0;
-  for (let round = 0; round < rounds; round++) {
+  // The moment in which something is done and more is to do may be short.
+  for (let round = 0; round < rounds || (done === 0 && round < 20 * rounds); round++) {
     const moment = ((round * 0.618034) % 1) * life;
     const end = await callAndKill(node, "ADD", conf(), { netns: c }, moment);
     if (end === "killed" && isDone()) done++;
@@ -73,14 +74,15 @@ test("tuning: the interface is as it was, and no backup stays", async () => {
     const [{ address, mtu, flags, txqlen }] = ip(c, "link", "show", "dev", "eth0");
     return { address, mtu, flags, txqlen, ignore: c.run("sysctl", "-n", "net.ipv4.conf.eth0.arp_ignore") };
   };
+  const backups = () => (existsSync(dataDir) ? readdirSync(dataDir) : []);
   const before = settings();
   await killAdds(
     () => conf,
-    () => JSON.stringify(settings()) !== JSON.stringify(before),
+    () => backups().length > 0,
     async (round) => {
       await node.ok("DEL", conf, { netns: c });
       expect(settings(), `round ${round}`).toEqual(before);
-      expect(existsSync(dataDir) ? readdirSync(dataDir) : []).toEqual([]);
+      expect(backups()).toEqual([]);
     },
   );
 });
