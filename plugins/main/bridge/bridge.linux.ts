@@ -10,6 +10,9 @@ import type { BridgeConf } from "./conf.ts";
 export function ensureBridge(host: Netlink, conf: BridgeConf): Link {
   const bridge = getLink(host, { name: conf.bridge }) ?? createOrFindBridge(host, conf);
   if (bridge.kind !== "bridge") throw notABridge(bridge, ErrorCode.Internal);
+  // While a link-local address waits for its duplicate, the kernel asks for no neighbour of a packet that it forwards:
+  // for more than a second, other machines could not reach the first container of a new bridge over IPv6.
+  if (!bridge.up && !conf.enabledad) writeSysctlIfPresent(`net/ipv6/conf/${conf.bridge}/accept_dad`, "0");
   const promisc = conf.promiscMode && !bridge.promisc;
   if (!bridge.up || promisc)
     setLink(host, { index: bridge.index }, { up: true, ...(promisc ? { promisc } : {}) });
