@@ -1,4 +1,4 @@
-import { CniError, ErrorCode, joinErrors, repairKey, toCniError } from "@tscni/types";
+import { CniError, ErrorCode, joinErrors, type Result, repairKey, toCniError } from "@tscni/types";
 import { type Context, keyOf, withCached } from "./chain.ts";
 import { checkStep, resultOf, verifyCheckable } from "./check.ts";
 import type { CallOptions, JsonObject, NetworkConfigList, PluginRepair, RuntimeConf } from "./model.ts";
@@ -48,7 +48,7 @@ export async function repairList(
   const failed = found.attachment?.failed;
   if (result === undefined || failed) throw unknown(list, rt, failed?.verb);
   const prevResult = encodeFor(result, list.cniVersion);
-  const whole = withCached(rt, found);
+  const whole = withNetns(withCached(rt, found), result);
   const done: PluginRepair[] = [];
   for (const plugin of list.plugins) {
     const check = (more: JsonObject) =>
@@ -61,6 +61,12 @@ export async function repairList(
   }
   if (done.some(({ left }) => left !== undefined)) throw new RepairError(done);
   return done;
+}
+
+/** Where neither the caller nor the cache tells the namespace (older Go libraries leave it out), the result does. */
+function withNetns(rt: RuntimeConf, { interfaces }: Result): RuntimeConf {
+  const sandbox = interfaces.find(({ name, sandbox }) => name === rt.ifName && sandbox)?.sandbox;
+  return { ...rt, netns: rt.netns || (sandbox ?? "") };
 }
 
 function unknown(

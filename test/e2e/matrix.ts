@@ -230,5 +230,10 @@ function traces(podman: Podman): string[] {
   const files = podman
     .attempt("find", "/var/lib/cni", "/run/tscni", "/run/cni", "-type", "f")
     .stdout.split("\n");
-  return [...links, ...ruleset, ...files.filter((file) => !/\/(lock|last_reserved_ip\.\d)?$/.test(file))];
+  // What a network, not a container, has: locks, the address given last, an index.
+  return [
+    ...links,
+    ...ruleset,
+    ...files.filter((file) => !/(^|lock|\/last_reserved_ip\.\d|\/\.tscni-index)$/.test(file)),
+  ];
 }

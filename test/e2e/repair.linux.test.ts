@@ -47,13 +47,22 @@ async function start(backend: string, skip: (note: string) => never): Promise<vo
   lab = makeChainLab(`repair-${backend}`, [], chain(backend), "1.1.0");
   lan = makeLan(lab.node, "192.0.2.9/24", "2001:db8::9/64");
   const { host } = lab.node;
-  addAddress(host as TestNamespace, "eth0", "192.0.2.1/24");
-  addAddress(host as TestNamespace, "eth0", "2001:db8::1/64");
+  addAddress(host, "eth0", "192.0.2.1/24");
+  addAddress(host, "eth0", "2001:db8::1/64");
+  await settled(host, lan);
   // As Docker leaves it: nothing is forwarded that nobody lets through.
   if (backend === "iptables")
     for (const tool of ["iptables", "ip6tables"]) host.run(tool, "-P", "FORWARD", "DROP");
   lab.cnitool("ours", "add");
   servers = [await serveIn(lab.container, "box", [80, 53]), await serveIn(lan, "lan", [7000])];
+}
+
+/** Until an interface's link-local address is settled, the kernel asks for no neighbour of what it forwards. */
+async function settled(...namespaces: TestNamespace[]): Promise<void> {
+  for (let i = 0; i < 100; i++) {
+    if (namespaces.every((ns) => ip(ns, "-6", "addr", "show", "tentative").length === 0)) return;
+    await Bun.sleep(50);
+  }
 }
 
 afterEach(() => {

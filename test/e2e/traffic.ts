@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { commandIn, type NamespaceLike } from "@tscni/test-support";
+import { commandIn, type NamespaceLike, run } from "@tscni/test-support";
 
 /** Why there can't be traffic between a test's namespaces; undefined when there can. */
 export const trafficProblem = (): string | undefined =>
@@ -7,9 +7,10 @@ export const trafficProblem = (): string | undefined =>
 
 /** Runs server.ts in a namespace until closed. */
 export async function serveIn(ns: NamespaceLike, name: string, ports: number[]): Promise<{ close(): void }> {
+  run(...commandIn(ns, ["ip", "link", "set", "lo", "up"]));
   const server = [process.execPath, join(import.meta.dirname, "server.ts"), name, ...ports.map(String)];
   const child = Bun.spawn(commandIn(ns, server), { stdin: "ignore", stdout: "ignore", stderr: "inherit" });
-  for (let i = 0; i < 200; i++) {
+  for (let i = 0; i < 100; i++) {
     if (ask(ns, "::1", ports[0]!) !== "") return { close: () => child.kill() };
     await Bun.sleep(20);
   }
