@@ -10,6 +10,7 @@ import { type Curve, curve, type Point } from "./lib/bench/curve.ts";
 import { gcOfMany, stale } from "./lib/bench/gc.ts";
 import { closeLab, configFile, containerOf, networkOf, sides } from "./lib/bench/lab.ts";
 import { measure, type Row, type Scenario, warmUp } from "./lib/bench/measure.ts";
+import { behindBridge, limited, tuned } from "./lib/bench/meta.ts";
 import { peakMemory, sizeOf } from "./lib/bench/sizes.ts";
 
 const { values, positionals } = parseArgs({
@@ -20,6 +21,7 @@ const rounds = Number(values.rounds);
 if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds ${values.rounds}: not a whole number`);
 
 const [v4, v6] = ["10.98.0.0/16", "fd98::/64"];
+const metaLimits = { ADD: 1.2, CHECK: undefined, DEL: undefined };
 const bridgeLimits = { ADD: 0.7, CHECK: 0.75, DEL: 1 };
 /** By name, so that a filter costs nothing for what it leaves out. */
 const scenarios: [name: string, make: () => Scenario][] = [
@@ -36,6 +38,9 @@ const scenarios: [name: string, make: () => Scenario][] = [
   ["dual stack", () => attachments("dual stack", "dual", [v4, v6], bridgeLimits)],
   ["host-local alone, ADD", hostLocal],
   ["loopback alone, ADD", loopback],
+  ["tuning", () => behindBridge("tuning", tuned, metaLimits, "10.102.0.0/16")],
+  ["bandwidth", () => behindBridge("bandwidth", limited, metaLimits, "10.103.0.0/16")],
+  ["sbr", () => behindBridge("sbr", () => ({}), metaLimits, "10.104.0.0/16")],
   [`${crowd} containers at once`, manyAtOnce],
   ["bridge + portmap, iptables", () => chain("iptables", { ADD: 0.4, CHECK: undefined, DEL: 0.4 })],
   ["bridge + portmap, nftables", () => chain("nftables", { ADD: 0.15, CHECK: undefined, DEL: 0.4 })],
