@@ -28,6 +28,8 @@ export interface CommandOptions {
   /** Files, opened in the child; the output is overwritten. */
   stdin: string;
   stdout: string;
+  /** Our own when absent. */
+  stderr?: string;
 }
 
 const text = (value: string) => new TextEncoder().encode(`${value}\0`);
@@ -38,16 +40,19 @@ function stringList(values: readonly string[]) {
   return { buffers, list: new BigUint64Array([...buffers.map((b) => BigInt(ptr(b))), 0n]) };
 }
 
-export function prepare({ file, args = [], env, stdin, stdout }: CommandOptions): Command {
+export function prepare({ file, args = [], env, stdin, stdout, stderr }: CommandOptions): Command {
   const actions = new Uint8Array(256); // posix_spawn_file_actions_t is 80 bytes in glibc and in musl
   const [path, input, output] = [text(file), text(stdin), text(stdout)];
   libc.posix_spawn_file_actions_init(ptr(actions));
   libc.posix_spawn_file_actions_addopen(ptr(actions), 0, ptr(input), O_RDONLY, 0);
   libc.posix_spawn_file_actions_addopen(ptr(actions), 1, ptr(output), O_WRONLY_CREAT_TRUNC, 0o600);
+  const errors = text(stderr ?? "");
+  if (stderr !== undefined)
+    libc.posix_spawn_file_actions_addopen(ptr(actions), 2, ptr(errors), O_WRONLY_CREAT_TRUNC, 0o600);
   const argv = stringList([file, ...args]);
   const envp = stringList(Object.entries(env).map(([key, value]) => `${key}=${value}`));
   const pid = new Int32Array(1);
-  const held = [path, input, output, actions, argv, envp, pid];
+  const held = [path, input, output, errors, actions, argv, envp, pid];
   const start = () => {
     const error = libc.posix_spawn(
       ptr(pid),

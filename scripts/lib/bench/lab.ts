@@ -40,6 +40,7 @@ export interface Target {
   ifName?: string;
   netns?: string;
   output?: string;
+  stderr?: string;
 }
 
 /** The environment of a side's processes. */
@@ -57,7 +58,9 @@ export function processOf(side: Side, { plugin, command, conf, ...more }: Target
     CNI_IFNAME: more.ifName ?? (plugin === "loopback" ? "lo" : "eth0"),
     ...baseEnv(side),
   };
-  return prepare({ file: join(side.bin, plugin), env, stdin: conf, stdout: more.output ?? outputOf(side) });
+  const stdout = more.output ?? outputOf(side);
+  const file = join(side.bin, plugin);
+  return prepare({ file, env, stdin: conf, stdout, ...(more.stderr ? { stderr: more.stderr } : {}) });
 }
 
 /** A network of each side's own. */

@@ -34,7 +34,8 @@ export function behindBridge(
         runBridge("ADD");
         confs.set(side, configFile({ ...common, type: plugin, ...own(side), prevResult: resultOf(side) }));
       }
-      const ms = timed(processOf(side, { ...target, plugin, command: step, conf: confs.get(side)! }));
+      const quiet = { ...target, stderr: "/dev/null" }; // Go's sbr tells every step
+      const ms = timed(processOf(side, { ...quiet, plugin, command: step, conf: confs.get(side)! }));
       if (step === "DEL") runBridge("DEL");
       return ms;
     },
