@@ -50,11 +50,20 @@ async function start(backend: string, skip: (note: string) => never): Promise<vo
   addAddress(host, "eth0", "192.0.2.1/24");
   addAddress(host, "eth0", "2001:db8::1/64");
   await settled(host, lan);
-  // As Docker leaves it: nothing is forwarded that nobody lets through.
-  if (backend === "iptables")
-    for (const tool of ["iptables", "ip6tables"]) host.run(tool, "-P", "FORWARD", "DROP");
+  if (backend === "iptables") closeForwarding();
   lab.cnitool("ours", "add");
   servers = [await serveIn(lab.container, "box", [80, 53]), await serveIn(lan, "lan", [7000])];
+}
+
+/**
+ * Nothing is forwarded that nobody lets through, as Docker has it. What comes in the firewall plugin leaves to the
+ * machine's owner.
+ */
+function closeForwarding(): void {
+  for (const tool of ["iptables", "ip6tables"]) {
+    lab.node.host.run(tool, "-P", "FORWARD", "DROP");
+    lab.node.host.run(tool, "-A", "FORWARD", "-o", "brrepair", "-j", "ACCEPT");
+  }
 }
 
 /** Until an interface's link-local address is settled, the kernel asks for no neighbour of what it forwards. */
@@ -111,7 +120,10 @@ describe("cnitool repair, iptables", () => {
   const losses: [string, string[]][] = [
     ["nat flushed", ["-t nat -F"]],
     ["nat flushed and its chains removed", ["-t nat -F", "-t nat -X"]],
-    ["nat and filter flushed, chains removed", ["-t nat -F", "-t nat -X", "-F", "-X"]],
+    [
+      "nat and filter flushed, chains removed",
+      ["-t nat -F", "-t nat -X", "-F", "-X", "-A FORWARD -o brrepair -j ACCEPT"],
+    ],
     ["one rule deleted", ["-t nat -D CNI-HOSTPORT-DNAT 1"]],
   ];
   test.each(losses)("%s", async (_, commands) => {
