@@ -47,10 +47,10 @@ export function layout(table: string, conditions: Conditions): NftText[] {
   ];
   return [
     nft`add table inet ${t}`,
-    nft`add map inet ${t} exact4 { typeof meta l4proto . ip daddr . th dport : ip daddr . th dport; }`,
-    nft`add map inet ${t} exact6 { typeof meta l4proto . ip6 daddr . th dport : ip6 daddr . th dport; }`,
-    nft`add map inet ${t} any4 { typeof meta l4proto . th dport : ip daddr . th dport; }`,
-    nft`add map inet ${t} any6 { typeof meta l4proto . th dport : ip6 daddr . th dport; }`,
+    nft`add map inet ${t} exact4 { type inet_proto . ipv4_addr . inet_service : ipv4_addr . inet_service; }`,
+    nft`add map inet ${t} exact6 { type inet_proto . ipv6_addr . inet_service : ipv6_addr . inet_service; }`,
+    nft`add map inet ${t} any4 { type inet_proto . inet_service : ipv4_addr . inet_service; }`,
+    nft`add map inet ${t} any6 { type inet_proto . inet_service : ipv6_addr . inet_service; }`,
     nft`add map inet ${t} masq4 { type ipv4_addr : verdict; }`,
     nft`add map inet ${t} masq6 { type ipv6_addr : verdict; }`,
     nft`add chain inet ${t} hostports`,

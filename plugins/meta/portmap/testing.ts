@@ -7,8 +7,6 @@ import { expect } from "vitest";
 export type Backend = "iptables" | "nftables";
 export const backends: readonly Backend[] = ["iptables", "nftables"];
 
-let count = 0;
-
 /** A container as one plugin after the other attached it. */
 export interface Attached {
   id: string;
@@ -63,20 +61,20 @@ export function makeLab(backend: Backend, own: object = {}): Lab {
   const node = makeNode();
   const { host } = node;
   const outside = makeOutside(node);
-  const prefix = `pm${process.pid}x${++count}`;
+  const prefix = `pm${crypto.randomUUID().slice(0, 8)}`;
   const servers: { kill(): void }[] = [];
   // Frames between ports of a bridge don't meet netfilter here, as on machines without br_netfilter.
   for (const family of ["ip", "ip6"])
     if (host.run("sh", "-c", "ls /proc/sys/net/bridge 2>/dev/null || true").includes(`call-${family}tables`))
       host.run("sysctl", "-qw", `net.bridge.bridge-nf-call-${family}tables=0`);
   const networkName = (network = 0) => `${prefix}n${network}`;
-  const bridgeOf = (network: number): Conf =>
+  const bridgeOf = (network: number, ifName: string): Conf =>
     node.bridgeConf(
       {
         name: networkName(network),
         bridge: `brpm${network}`,
-        isDefaultGateway: network === 0,
         isGateway: true,
+        isDefaultGateway: ifName === "eth0",
       },
       [`10.${88 + network}.0.0/24`, `fd${88 + network}::/64`],
     );
@@ -89,7 +87,7 @@ export function makeLab(backend: Backend, own: object = {}): Lab {
       { id = "c1", ifName = "eth0", ns = node.container(), own: more = {}, network = 0 } = {},
       ports = [],
     ) {
-      const result = await node.ok("ADD", bridgeOf(network), { netns: ns, id, ifName });
+      const result = await node.ok("ADD", bridgeOf(network, ifName), { netns: ns, id, ifName });
       const conf: Conf = {
         cniVersion: "1.1.0",
         name: networkName(network),
@@ -122,7 +120,7 @@ export function makeLab(backend: Backend, own: object = {}): Lab {
     },
     async disconnect({ conf, ns, id, ifName }) {
       const network = Number(conf.name.split("n")[1]);
-      await node.ok("DEL", bridgeOf(network), { netns: ns, id, ifName });
+      await node.ok("DEL", bridgeOf(network, ifName), { netns: ns, id, ifName });
     },
     serve({ id, ns }, kind, number, at) {
       const [protocol = "", family = "4"] = [kind.slice(0, -1), kind.at(-1)];
@@ -213,7 +211,7 @@ export function traces({ host }: TestNode): string[] {
 /** Our records of a network. */
 export const recordsOf = (network: string): string[] => {
   const folder = `/run/tscni/portmap/${network}`;
-  return existsSync(folder) ? readdirSync(folder) : [];
+  return existsSync(folder) ? readdirSync(folder).toSorted() : [];
 };
 
 /** The host's interface that is a container's other end. */
