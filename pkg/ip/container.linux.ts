@@ -26,6 +26,14 @@ export interface ContainerInterface {
   readonly netns: string;
 }
 
+/** An interface of a container. Throws CniError when there is none of that name. */
+export function containerLink(container: Netlink, ifName: string): Link {
+  const link = getLink(container, { name: ifName });
+  if (link === undefined)
+    throw new CniError(ErrorCode.Internal, `the container has no interface ${JSON.stringify(ifName)}`);
+  return link;
+}
+
 /**
  * Makes a link in the container, under its final name in one message, so that a kill leaves nothing on the host.
  * `home` is a socket of the namespace that `link.link` (its master) is an index of. Throws CniError when the

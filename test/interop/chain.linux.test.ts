@@ -18,6 +18,13 @@ const bridge = (own: object, subnets: string[]) => ({
 const portmap = (own: object) => ({ type: "portmap", capabilities: { portMappings: true }, ...own });
 const firewall = (own: object = {}) => ({ type: "firewall", backend: "iptables", ...own });
 const tuning = { type: "tuning", sysctl: { "net.ipv4.conf.IFNAME.rp_filter": "0" }, mtu: 1400 };
+const bandwidth = {
+  type: "bandwidth",
+  ingressRate: 12_345_678,
+  ingressBurst: 765_432,
+  egressRate: 987_654,
+  egressBurst: 123_456,
+};
 const masq = (backend: string) => ({ ipMasq: true, ipMasqBackend: backend });
 
 /** Whether Go's plugins can take away what ours made: not the elements of our maps and sets. */
@@ -55,6 +62,12 @@ const cases: Case[] = [
     name: "nftables, dual stack",
     plugins: [bridge(masq("nftables"), dual), portmap({ backend: "nftables" })],
     goKnowsOurs: false,
+  },
+  {
+    // And no sbr: the reference's bridge then misses its routes at CHECK.
+    name: "tuning and bandwidth",
+    plugins: [bridge({}, dual), { ...tuning, promisc: true, dataDir: "leases" }, bandwidth],
+    goKnowsOurs: true,
   },
   { name: "macspoofchk", plugins: [bridge({ macspoofchk: true }, v4)], goKnowsOurs: true },
   ...["open", "same-bridge", "isolated"].map((ingressPolicy) => ({
@@ -118,6 +131,6 @@ describe.each(cases)("chain: $name", ({ name, plugins, goKnowsOurs, version = "1
 
 /** Addresses and ports of the container, its chains, its links, its lease. The gateway's address stays on the bridge. */
 const ofTheContainer = (line: string): boolean =>
-  /10\.94\.0\.(?!1\b)[1-9]|fd94::(?!1\b)[1-9a-f]|18080|15353|CNI-DN-|CNI-[0-9a-f]{24}|link veth|cnitool-/.test(
+  /10\.94\.0\.(?!1\b)[1-9]|fd94::(?!1\b)[1-9a-f]|18080|15353|CNI-DN-|CNI-[0-9a-f]{24}|link veth|link bwp|cnitool-/.test(
     line,
   );

@@ -90,6 +90,16 @@ describe("traffic", () => {
   });
 });
 
+test("bridge's CHECK still finds its routes", async () => {
+  const bridge = lab.node.bridgeConf({ isDefaultGateway: true });
+  const call = { netns: lab.container, ifName: "net2" };
+  const prevResult = await lab.node.ok("ADD", bridge, call);
+  await lab.node.ok("ADD", lab.conf({ prevResult }), call);
+  await lab.node.ok("CHECK", { ...bridge, prevResult }, call);
+  await lab.node.ok("CHECK", lab.conf({ prevResult }), call);
+  lab.container.run("ping", "-c1", "-W1", "-I", "10.88.0.2", "10.88.0.1");
+});
+
 test("a table that is given gets rules only", async () => {
   lab.container.run("ip", "route", "add", "default", "via", "10.2.0.1", "table", "77");
   await ok("ADD", { table: 77 });

@@ -1,5 +1,5 @@
 import { cidrText, defaultCidr, ipEquals, ipText } from "@tscni/addr";
-import { cidrOf, mismatch, requirePrevResult } from "@tscni/ip";
+import { cidrOf, containerLink, mismatch, requirePrevResult } from "@tscni/ip";
 import {
   getLink,
   type Link,
@@ -37,7 +37,7 @@ export default definePlugin({
     const done: Changes = { rules: [], added: [], removed: [] };
     undo.defer(() => takeBack(netns, done));
     if (conf.table !== undefined) useTable(container, sources, conf.table, done);
-    else moveRoutes(container, interfaceOf(container, ifName).index, sources, conf.addSourceHints, done);
+    else moveRoutes(container, containerLink(container, ifName).index, sources, conf.addSourceHints, done);
     return result;
   },
 
@@ -64,7 +64,7 @@ export default definePlugin({
     const sources = sourcesOf(result, call.ifName, call.conf.gateways);
     using sandbox = openNamespace(call.netns);
     using container = sandbox.enter(openRoute);
-    const { index } = interfaceOf(container, call.ifName);
+    const { index } = containerLink(container, call.ifName);
     const rules = listRules(container);
     for (const source of sources) verifySource(container, index, rules, source, call.conf.table);
   },
@@ -90,13 +90,6 @@ export default definePlugin({
  * namespace's descriptor.
  */
 const lock = ({ fd }: Namespace): void => lockExclusive(fd);
-
-function interfaceOf(container: Netlink, ifName: string): Link {
-  const link = getLink(container, { name: ifName });
-  if (link === undefined)
-    throw new CniError(ErrorCode.Internal, `the container has no interface ${JSON.stringify(ifName)}`);
-  return link;
-}
 
 /** The addresses that an attachment has, and those that it was given. */
 function addressesOf({ prevResult, ifName }: SbrCall, container: Netlink, link: Link | undefined) {

@@ -1,5 +1,5 @@
-import { mismatch, requirePrevResult } from "@tscni/ip";
-import { getLink, type Link, type Netlink, openRoute } from "@tscni/netlink";
+import { containerLink, mismatch, requirePrevResult } from "@tscni/ip";
+import { type Link, type Netlink, openRoute } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { type Call, definePlugin } from "@tscni/skel";
 import { isDirectory, statIfPresent } from "@tscni/sys";
@@ -30,7 +30,7 @@ export default definePlugin({
     const touchesLink =
       namesOf(settings).length > 0 || sysctls.some(({ path }) => isOfInterface(path, ifName));
     using container = touchesLink ? sandbox.enter(openRoute) : undefined;
-    const link = container && interfaceOf(container, ifName);
+    const link = container && containerLink(container, ifName);
     const before: Backup = {
       ...(link ? currentOf(link, settings) : {}),
       ...(sysctls.length > 0 ? { sysctl: sandbox.enter(() => currentSysctls(sysctls)) } : {}),
@@ -58,7 +58,7 @@ export default definePlugin({
     using sandbox = openNamespace(call.netns);
     using container = sandbox.enter(openRoute);
     sandbox.enter(() => verifySysctls(sysctls));
-    verifySettings(interfaceOf(container, call.ifName), settingsOf(call.conf, call.args));
+    verifySettings(containerLink(container, call.ifName), settingsOf(call.conf, call.args));
   },
 
   /** Ready when the allowlist has what the config asks for, and backups have a place. */
@@ -79,13 +79,6 @@ export default definePlugin({
       warn(`gc: removed backup ${dataDir}/${name}`);
   },
 });
-
-function interfaceOf(container: Netlink, ifName: string): Link {
-  const link = getLink(container, { name: ifName });
-  if (link === undefined)
-    throw new CniError(ErrorCode.Internal, `the container has no interface ${JSON.stringify(ifName)}`);
-  return link;
-}
 
 /** Throws CniError naming the first setting that the kernel refuses. */
 function applySettings(container: Netlink, link: Link, settings: Settings): void {
