@@ -1,0 +1,2 @@
+export * from "./masquerade.linux.ts";
+export { chainOf, iptablesCommentOf, nftCommentOf } from "./names.ts";

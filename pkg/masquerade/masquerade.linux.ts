@@ -1,0 +1,238 @@
+import type { Cidr } from "@tscni/addr";
+import { type Backend, onBackend, readTable } from "@tscni/iptables";
+import { openNetfilter } from "@tscni/netlink";
+import { listNft, NftError, nft, startNft } from "@tscni/nftables";
+import {
+  isOnlyRecord,
+  listRecords,
+  type Owner,
+  readRecord,
+  removeRecord,
+  staleRecords,
+  type ValidOwner,
+  writeRecord,
+} from "@tscni/record";
+import { CniError, ErrorCode, messageOf } from "@tscni/types";
+import * as iptables from "./iptables.linux.ts";
+import { TableLock } from "./lock.linux.ts";
+import { chainOf, ownerHash } from "./names.ts";
+import * as own from "./nftables.linux.ts";
+import * as reference from "./reference.linux.ts";
+import { cidrsOf, type MasqueradeRecord, nothing, type Pending, together } from "./types.ts";
+
+export type { Backend } from "@tscni/iptables";
+
+/*
+ * Masquerading (source NAT to the host's own address) of what containers send out of their subnet. What the
+ * beginX functions start goes on beside the caller's other work, until the `wait` of what they return.
+ */
+
+const kind = "masquerade";
+const families = [4, 6] as const;
+
+/** How often a transaction is begun anew because somebody else changed what it was made from. */
+const attempts = 5;
+
+/** Addresses as results have them: `10.1.0.5/24`. */
+type Addresses = readonly string[];
+
+/**
+ * Starts masquerading an attachment's addresses, by the backend that is named or else the one that the reference would
+ * take. Register {@link deleteMasquerade} for undo before. The wait throws IptablesError or NftError.
+ */
+export function beginMasquerade(owner: Owner, addresses: Addresses, backend: Backend | undefined): Pending {
+  const cidrs = cidrsOf(addresses);
+  // An ADD without a DEL before it, or after one that was killed: nothing of the old one may stay.
+  if (readRecord(kind, owner) !== undefined) deleteMasquerade(owner, undefined);
+  const record = (which: Backend) =>
+    writeRecord(kind, owner, { backend: which, addresses } satisfies MasqueradeRecord);
+  return waitable(backend, {
+    iptables() {
+      record("iptables");
+      return together(iptables.beginAdd(owner, cidrs));
+    },
+    nftables() {
+      record("nftables");
+      return beginNft(owner, cidrs);
+    },
+  });
+}
+
+/** Begins on a backend; where iptables turns out to be unusable only at the end, goes on with the other one. */
+function waitable(backend: Backend | undefined, begin: Readonly<Record<Backend, () => Pending>>): Pending {
+  if (backend !== undefined) return begin[backend]();
+  const first = onBackend(undefined, begin);
+  if (first.backend === "nftables") return first.result;
+  return {
+    wait() {
+      onBackend(undefined, {
+        iptables: () => first.result.wait(),
+        nftables: () => begin.nftables().wait(),
+      });
+    },
+  };
+}
+
+function beginNft(owner: Owner, cidrs: readonly Cidr[]): Pending {
+  using lock = new TableLock();
+  using netfilter = openNetfilter();
+  const statements = own.additions(netfilter, owner, cidrs);
+  return statements.length === 0 ? nothing : startNft(statements, lock.fd);
+}
+
+/** Puts back what is missing of an attachment's rules. */
+export function repairMasquerade(owner: Owner, addresses: Addresses, backend: Backend | undefined): void {
+  const cidrs = cidrsOf(addresses);
+  const named = readRecord<MasqueradeRecord>(kind, owner)?.backend ?? backend;
+  onBackend(named, {
+    iptables() {
+      writeRecord(kind, owner, { backend: "iptables", addresses } satisfies MasqueradeRecord);
+      iptables.ensureAll(owner, cidrs);
+    },
+    nftables() {
+      writeRecord(kind, owner, { backend: "nftables", addresses } satisfies MasqueradeRecord);
+      beginNft(owner, cidrs).wait();
+    },
+  });
+}
+
+/**
+ * Starts removing whatever masquerades an attachment's addresses, in both backends, ours and the Go plugins'.
+ * `addresses` are those of the previous result, if there is one; our own record comes first. Starts no process when
+ * neither the record nor a look at the kernel shows anything. End it before the addresses are given back to IPAM.
+ */
+export function beginDeleteMasquerade(owner: Owner, addresses: Addresses | undefined): Pending {
+  const record = readRecord<MasqueradeRecord>(kind, owner);
+  const given = record?.addresses ?? addresses;
+  const cidrs = given === undefined || given.length === 0 ? undefined : cidrsOf(given);
+  const others = () => otherAddresses(owner);
+  const pending: Pending[] = [];
+  if (record?.backend === "iptables") pending.push(...iptables.beginDelete(owner, cidrs ?? [], others));
+  else pending.push(deleteFoundChains(owner, cidrs, others));
+  pending.push(beginDeleteNft(owner, cidrs));
+  return {
+    wait() {
+      together(pending).wait();
+      removeRecord(kind, owner);
+    },
+  };
+}
+
+/** The same to its end. */
+export function deleteMasquerade(owner: Owner, addresses: Addresses | undefined): void {
+  beginDeleteMasquerade(owner, addresses).wait();
+}
+
+/** Without a record of ours: what the Go plugin made, or what is left when /run was emptied. */
+function deleteFoundChains(owner: Owner, cidrs: readonly Cidr[] | undefined, others: () => Cidr[]): Pending {
+  using netfilter = openNetfilter();
+  const present = families.filter((family) => iptables.mayHaveChain(netfilter, family, chainOf(owner)));
+  if (present.length === 0) return nothing;
+  return {
+    wait() {
+      for (const family of present) iptables.deleteFound(owner, family, cidrs, others());
+    },
+  };
+}
+
+function beginDeleteNft(owner: Owner, cidrs: readonly Cidr[] | undefined): Pending {
+  const begin = (): Pending => {
+    using lock = new TableLock();
+    using netfilter = openNetfilter();
+    const last = isOnlyRecord(kind, owner);
+    const statements = [
+      ...own.deletions(netfilter, owner, cidrs, last),
+      ...reference.deletions(netfilter, owner),
+    ];
+    return statements.length === 0 ? nothing : startNft(statements, lock.fd);
+  };
+  const first = begin();
+  return {
+    wait() {
+      let pending = first;
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return pending.wait();
+        } catch (error) {
+          if (attempt === attempts || !(error instanceof NftError) || error.unusable) throw error;
+          pending = begin();
+        }
+      }
+    },
+  };
+}
+
+/** The addresses of the container's other interfaces on the network, whose rules share its chain. */
+const otherAddresses = ({ network, containerId, ifName }: Owner): Cidr[] =>
+  listRecords<MasqueradeRecord>(kind, network)
+    .filter((each) => each.containerId === containerId && each.ifName !== ifName)
+    .flatMap(({ data }) => cidrsOf(data?.addresses ?? []));
+
+/** CHECK's part: throws CniError unless every address is masqueraded, in whichever backend has it. */
+export function verifyMasquerade(owner: Owner, addresses: Addresses, backend: Backend | undefined): void {
+  const cidrs = cidrsOf(addresses);
+  using netfilter = openNetfilter();
+  const named = readRecord<MasqueradeRecord>(kind, owner)?.backend;
+  if (named === undefined && reference.countOf(netfilter, owner) >= cidrs.length && cidrs.length > 0) return;
+  onBackend(named ?? backend, {
+    iptables: () => iptables.verify(owner, cidrs),
+    nftables: () => own.verify(netfilter, owner, cidrs),
+  });
+}
+
+/**
+ * Removes what masquerades addresses of a network's attachments that are not in the list, ours and the Go plugins', in
+ * one transaction for each of iptables, ip6tables and nftables. Says what it removed.
+ */
+export function gcMasquerade(
+  network: string,
+  valid: readonly ValidOwner[],
+  warn: (message: string) => void,
+): void {
+  const stale = staleRecords<MasqueradeRecord>(kind, network, valid, warn);
+  const staleAddresses = (containerId: string) =>
+    stale.flatMap((each) => (each.containerId === containerId ? cidrsOf(each.data?.addresses ?? []) : []));
+  const validIds = new Set(valid.map(({ containerID }) => containerID));
+  const hashes = new Set(
+    valid.map(({ containerID, ifname }) => ownerHash({ network, containerId: containerID, ifName: ifname })),
+  );
+  const removed: string[] = [];
+  if (mayHaveRules()) removed.push(...iptables.gc(network, validIds, staleAddresses));
+  removed.push(...gcNft(network, hashes));
+  for (const each of stale) removeRecord(kind, each);
+  for (const what of removed) warn(`gc: removed ${what}`);
+}
+
+/** Whether iptables has a table nat at all; its hook is there as soon as anybody wrote to it. */
+function mayHaveRules(): boolean {
+  using netfilter = openNetfilter();
+  return families.some((family) => iptables.mayHaveChain(netfilter, family, "POSTROUTING"));
+}
+
+function gcNft(network: string, valid: ReadonlySet<string>): string[] {
+  for (let attempt = 1; ; attempt++) {
+    using lock = new TableLock();
+    using netfilter = openNetfilter();
+    const mine = own.staleDeletions(netfilter, network, valid);
+    const theirs = reference.staleDeletions(netfilter, network, valid);
+    const statements = [...mine.statements, ...theirs.statements];
+    try {
+      if (statements.length > 0) startNft(statements, lock.fd).wait();
+      return [...mine.removed, ...theirs.removed];
+    } catch (error) {
+      if (attempt === attempts || !(error instanceof NftError) || error.unusable) throw error;
+    }
+  }
+}
+
+/** STATUS's part: throws code 50 when the backend that is named, or without a name both, can't be used here. */
+export function masqueradeStatus(backend: Backend | undefined): void {
+  try {
+    onBackend<unknown>(backend, {
+      iptables: () => readTable(4, "nat"),
+      nftables: () => listNft(nft`tables`),
+    });
+  } catch (error) {
+    throw new CniError(ErrorCode.PluginNotAvailable, `ipMasq: ${messageOf(error)}`, { cause: error });
+  }
+}

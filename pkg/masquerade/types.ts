@@ -1,0 +1,41 @@
+import { type Cidr, parseCidr } from "@tscni/addr";
+import type { Backend } from "@tscni/iptables";
+
+/** What is recorded of an attachment whose addresses are masqueraded. */
+export interface MasqueradeRecord {
+  backend: Backend;
+  /** Each with the prefix length of its subnet, `10.1.0.5/24`. */
+  addresses: readonly string[];
+}
+
+/** Work that is under way in another process. */
+export interface Pending {
+  /** Waits for its end. Throws when it failed; then nothing was done. */
+  wait(): void;
+}
+
+export const nothing: Pending = { wait: () => {} };
+
+/** The work of several; all are waited for, and the first failure is thrown. */
+export function together(pending: readonly Pending[]): Pending {
+  return {
+    wait() {
+      const failures: unknown[] = [];
+      for (const each of pending) {
+        try {
+          each.wait();
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}
+
+export const ofFamily = (cidrs: readonly Cidr[], family: 4 | 6): Cidr[] =>
+  cidrs.filter(({ ip }) => ip.family === family);
+
+/** The addresses of a record or result; what is damaged is left out. */
+export const cidrsOf = (addresses: readonly string[]): Cidr[] =>
+  addresses.map((text) => parseCidr(text)).filter((cidr) => cidr !== undefined);
