@@ -47,7 +47,7 @@ function newContainer(): TestNamespace {
 
 const confOf = (cniVersion: string, more: object = {}): Conf => ({
   cniVersion,
-  name: "testnet",
+  name: "sbr-interop",
   type: "sbr",
   prevResult: atLeast(cniVersion, "0.3.0")
     ? {

@@ -88,7 +88,7 @@ test("tuning: the interface is as it was, and no backup stays", async () => {
 });
 
 test("sbr: no rule and no table stays", async () => {
-  const conf = { cniVersion: "1.1.0", name: "testnet", type: "sbr", prevResult };
+  const conf = { cniVersion: "1.1.0", name: "sbr-kills", type: "sbr", prevResult };
   const rules = () => c.run("sh", "-c", "ip rule; ip -6 rule");
   const routes = () => c.run("sh", "-c", "ip route show table all; ip -6 route show table all").split("\n");
   const ofTables = () => routes().filter((route) => /table \d/.test(route));

@@ -1,13 +1,5 @@
 import { bitsOf, type Ip, ipText } from "@tscni/addr";
-import {
-  deleteRule,
-  listAddresses,
-  listRoutes,
-  type Netlink,
-  NetlinkError,
-  type Route,
-  type Rule,
-} from "@tscni/netlink";
+import { deleteRoute, deleteRule, type Netlink, NetlinkError, type Route, type Rule } from "@tscni/netlink";
 
 /** The first table that may be ours, as in the reference. */
 export const firstTable = 100;
@@ -31,15 +23,6 @@ export function rulesFrom(rules: readonly Rule[], ips: readonly Ip[], ofTable: n
   return rules.filter((rule) => isOurs(rule, ofTable) && texts.has(ipText(rule.source!.ip)));
 }
 
-/** Rules for addresses that nobody has any more, into tables without a route: what is left when an interface is gone. */
-export function orphanedRules(container: Netlink, rules: readonly Rule[]): Rule[] {
-  const candidates = rules.filter((rule) => isOurs(rule, undefined));
-  if (candidates.length === 0) return [];
-  const present = new Set(listAddresses(container).map(({ cidr }) => ipText(cidr.ip)));
-  const used = new Set(listRoutes(container).map(({ table }) => table));
-  return candidates.filter(({ source, table }) => !present.has(ipText(source!.ip)) && !used.has(table));
-}
-
 /** Tables that neither rules nor routes know, from the first that may be ours on; there are four billion. */
 export function* freeTables(rules: readonly Rule[], routes: readonly Route[]): Generator<number, never> {
   const used = new Set([...rules.map(({ table }) => table), ...routes.map(({ table }) => table)]);
@@ -52,5 +35,14 @@ export function deleteRuleIfPresent(container: Netlink, rule: Rule): void {
     deleteRule(container, rule);
   } catch (error) {
     if (!(error instanceof NetlinkError && error.code === "ENOENT")) throw error;
+  }
+}
+
+/** Deletes a route; it being gone is fine. */
+export function deleteRouteIfPresent(container: Netlink, route: Route): void {
+  try {
+    deleteRoute(container, route);
+  } catch (error) {
+    if (!(error instanceof NetlinkError && error.code === "ESRCH")) throw error;
   }
 }

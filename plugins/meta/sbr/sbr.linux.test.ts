@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { close, lockExclusive, O, open } from "@tscni/sys";
 import type { NodeCall } from "@tscni/test-support";
 import { atLeast, specVersions } from "@tscni/types";
@@ -247,10 +247,11 @@ describe("DEL", () => {
   });
 
   test.each([
-    ["the previous result", {}],
-    ["nothing", { prevResult: undefined }],
-  ])("finds the rules of an interface that is gone by %s", async (_, more) => {
+    ["the previous result", {}, true],
+    ["the record of the ADD", { prevResult: undefined }, false],
+  ])("finds the rules of an interface that is gone by %s", async (_, more, forget) => {
     await ok("ADD");
+    if (forget) rmSync("/run/tscni/sbr/sbr-tests", { recursive: true });
     lab.container.run("ip", "rule", "add", "from", "10.1.0.2", "table", "150"); // somebody has this address
     lab.container.run("ip", "link", "del", "net1");
     expect(lab.rules()).toHaveLength(3);
@@ -315,10 +316,70 @@ test("two at once in one container take different tables", async () => {
   expect(new Set(lab.rules().map((rule) => rule.split(" ")[1])).size).toBe(3);
 });
 
-test("STATUS and GC leave everything as it is", async () => {
-  await ok("ADD");
+test("STATUS is good and changes nothing", async () => {
   const before = [state(), lab.node.state()];
-  await ok("STATUS");
-  await ok("GC", { "cni.dev/valid-attachments": [] });
+  await ok("STATUS", {}, { netns: undefined });
   expect([state(), lab.node.state()]).toEqual(before);
+});
+
+describe("GC", () => {
+  const gc = async (valid: object[] | undefined) => {
+    const conf = lab.conf(valid ? { "cni.dev/valid-attachments": valid } : {});
+    const { status, stdout, stderr } = await lab.node.call("GC", conf);
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
+    return stderr;
+  };
+  const record = "/run/tscni/sbr/sbr-tests/c1:net1";
+  beforeEach(async () => {
+    await gc([]);
+    await ok("ADD");
+    expect(existsSync(record)).toBe(true);
+  });
+
+  test("takes rules and tables out of containers that are still there, and says so", async () => {
+    const before = state();
+    expect(await gc(undefined)).toBe("");
+    expect(await gc([{ containerID: "c1", ifname: "net1" }])).toBe("");
+    expect(state()).toEqual(before);
+    expect(await gc([{ containerID: "c1", ifname: "eth0" }])).toBe(
+      `sbr: gc: removed 2 rules of c1 net1 from ${lab.container.path}\n`,
+    );
+    expect([lab.rules(), lab.routes(100), lab.routes(101), existsSync(record)]).toEqual([[], [], [], false]);
+  });
+
+  test("leaves the tables that somebody else has filled", async () => {
+    await ok("DEL");
+    lab.container.run("ip", "route", "add", "10.66.0.0/16", "via", "10.1.0.1", "table", "177");
+    await ok("ADD", { table: 177 });
+    expect(await gc([])).toContain("removed 2 rules");
+    expect([lab.rules(), lab.routes(177)]).toEqual([[], ["10.66.0.0/16 10.1.0.1 eth0"]]);
+  });
+
+  test("leaves a namespace alone that has come to be at the same path", async () => {
+    const file = JSON.parse(readFileSync(record, "utf8"));
+    file.data.inode += 1;
+    writeFileSync(record, JSON.stringify(file));
+    expect(await gc([])).toBe("");
+    expect([lab.rules().length, existsSync(record)]).toEqual([2, false]);
+  });
+
+  test("forgets containers that are gone, and what it can't read", async () => {
+    lab.container.close();
+    expect(await gc([])).toBe("");
+    expect(existsSync(record)).toBe(false);
+    mkdirSync("/run/tscni/sbr/sbr-tests", { recursive: true });
+    writeFileSync(record, "{");
+    expect(await gc([])).toContain("ignoring");
+    expect(existsSync(record)).toBe(false);
+  });
+});
+
+test("no record stays after a DEL, an ADD that failed, or without a namespace", async () => {
+  const records = () => (existsSync("/run/tscni/sbr/sbr-tests") ? readdirSync("/run/tscni/sbr/sbr-tests") : []);
+  await ok("ADD");
+  expect(records()).toEqual(["c1:net1"]);
+  await ok("DEL", { prevResult: undefined }, { netns: "" });
+  expect(records()).toEqual([]);
+  await error("ADD", { gateways: ["172.31.0.1"] });
+  expect(records()).toEqual([]);
 });

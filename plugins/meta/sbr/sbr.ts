@@ -8,16 +8,20 @@ import {
   listRules,
   type Netlink,
   openRoute,
+  type Route,
   type Rule,
 } from "@tscni/netlink";
 import { type Namespace, openNamespace, openNamespaceIfPresent } from "@tscni/ns";
+import { type Recorded, removeRecord, staleRecords } from "@tscni/record";
 import { attemptAll, type Call, definePlugin } from "@tscni/skel";
 import { lockExclusive } from "@tscni/sys";
 import { CniError, ErrorCode, messageOf } from "@tscni/types";
+import { apply, nothingDone, takeBack } from "./apply.linux.ts";
 import { SbrConf } from "./conf.ts";
-import { type Changes, deleteRouteIfPresent, moveRoutes, takeBack, useTable } from "./moves.linux.ts";
-import { deleteRuleIfPresent, firstTable, orphanedRules, rulesFrom } from "./rules.linux.ts";
+import { planOfMove, planOfTable } from "./plan.ts";
+import { deleteRouteIfPresent, deleteRuleIfPresent, firstTable, rulesFrom } from "./rules.linux.ts";
 import { ipsOf, type Source, sourcesOf } from "./sources.ts";
+import { kind, openTraced, readTrace, rulesOf, type Trace, writeTrace } from "./trace.linux.ts";
 
 type SbrCall = Call<SbrConf>;
 
@@ -34,29 +38,25 @@ export default definePlugin({
     using sandbox = openNamespace(netns);
     using container = sandbox.enter(openRoute);
     lock(sandbox);
-    const done: Changes = { rules: [], added: [], removed: [] };
+    const { index } = containerLink(container, ifName);
+    const plan =
+      conf.table === undefined
+        ? planOfMove(sources, index, presentIn(container), conf.addSourceHints)
+        : planOfTable(sources, conf.table);
+    undo.defer(() => void removeRecord(kind, call));
+    writeTrace(call, sandbox, plan.rules, conf.table === undefined);
+    const done = nothingDone();
     undo.defer(() => takeBack(netns, done));
-    if (conf.table !== undefined) useTable(container, sources, conf.table, done);
-    else moveRoutes(container, containerLink(container, ifName).index, sources, conf.addSourceHints, done);
+    apply(container, plan, done);
     return result;
   },
 
-  /** Rules stay when their interface goes, routes don't: so the rules of interfaces that are gone are looked for, too. */
+  /** Routes go with their interface, rules don't: those of the ADD are deleted, and those of the interface's addresses. */
   async del(call) {
     using sandbox = openNamespaceIfPresent(call.netns);
-    if (sandbox === undefined) return;
-    using container = sandbox.enter(openRoute);
-    lock(sandbox);
-    const { table } = call.conf;
-    const link = getLink(container, { name: call.ifName });
-    const rules = listRules(container);
-    const ours = rulesFrom(rules, addressesOf(call, container, link), table);
-    const orphaned = link || table !== undefined ? [] : orphanedRules(container, rules);
-    const unused = link && table === undefined ? routesIn(container, link, ours) : [];
-    await attemptAll(
-      ...[...new Set([...ours, ...orphaned])].map((rule) => () => deleteRuleIfPresent(container, rule)),
-      ...unused.map((route) => () => deleteRouteIfPresent(container, route)),
-    );
+    using container = sandbox?.enter(openRoute);
+    const work = sandbox && container ? teardown(call, sandbox, container) : [];
+    await attemptAll(...work, () => void removeRecord(kind, call));
   },
 
   check(call) {
@@ -81,8 +81,12 @@ export default definePlugin({
     }
   },
 
-  /** Nothing to collect: rules and routes are the container's namespace's, and go with it. */
-  gc() {},
+  /** Of containers that are still there: rules and routes go with their namespace. */
+  async gc({ network, validAttachments, warn }) {
+    if (validAttachments === undefined) return;
+    const stale = staleRecords<Trace>(kind, network, validAttachments, warn);
+    await attemptAll(...stale.map((record) => () => collect(record, warn)));
+  },
 });
 
 /**
@@ -118,8 +122,46 @@ function verifySource(
     throw mismatch(`table ${rule.table} of ${from} has no default route via ${ipText(gateway)}`);
 }
 
-/** The routes by a link in the tables of its rules. */
-function routesIn(container: Netlink, { index }: Link, rules: readonly Rule[]) {
+/** The steps of a DEL in a namespace that is there. */
+function teardown(call: SbrCall, sandbox: Namespace, container: Netlink): (() => void)[] {
+  lock(sandbox);
+  const link = getLink(container, { name: call.ifName });
+  const { rules, routes } = presentIn(container);
+  const { table } = call.conf;
+  const byAddress = rulesFrom(rules, addressesOf(call, container, link), table);
+  const byTrace = rulesOf(readTrace(call, sandbox, call.warn), rules);
+  const ours = [...new Set([...byAddress, ...byTrace])];
+  const unused = link && table === undefined ? routesIn(routes, ours, link.index) : [];
+  return deletions(container, ours, unused);
+}
+
+/** Deletes what an ADD without a DEL left in a namespace that is still there. */
+async function collect({ data, ...owner }: Recorded<Trace>, warn: (message: string) => void): Promise<void> {
+  using sandbox = data && openTraced(data);
+  if (data && sandbox) {
+    using container = sandbox.enter(openRoute);
+    lock(sandbox);
+    const { rules, routes } = presentIn(container);
+    const ours = rulesOf(data, rules);
+    await attemptAll(...deletions(container, ours, data.ownTables ? routesIn(routes, ours) : []));
+    if (ours.length > 0)
+      warn(`gc: removed ${ours.length} rules of ${owner.containerId} ${owner.ifName} from ${data.netns}`);
+  }
+  removeRecord(kind, owner);
+}
+
+const presentIn = (container: Netlink) => ({ rules: listRules(container), routes: listRoutes(container) });
+
+const deletions = (container: Netlink, rules: readonly Rule[], routes: readonly Route[]): (() => void)[] => [
+  ...rules.map((rule) => () => deleteRuleIfPresent(container, rule)),
+  ...routes.map((route) => () => deleteRouteIfPresent(container, route)),
+];
+
+/** The routes in the tables of rules, by one link when it is given. */
+function routesIn(routes: readonly Route[], rules: readonly Rule[], index?: number): Route[] {
   const tables = new Set(rules.map(({ table }) => table));
-  return listRoutes(container, { index }).filter(({ table = 0 }) => table >= firstTable && tables.has(table));
+  return routes.filter(
+    ({ table = 0, ...route }) =>
+      table >= firstTable && tables.has(table) && (index === undefined || route.index === index),
+  );
 }

@@ -102,7 +102,7 @@ export function makeLab(cniVersion = "1.1.0"): Lab {
     node,
     container,
     client,
-    conf: (more = {}) => ({ cniVersion, name: "testnet", type: "sbr", prevResult, ...more }),
+    conf: (more = {}) => ({ cniVersion, name: "sbr-tests", type: "sbr", prevResult, ...more }),
     rules: () =>
       ["-4", "-6"]
         .flatMap((family) => ip(container, family, "rule"))
