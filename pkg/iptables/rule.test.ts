@@ -78,5 +78,10 @@ test("a table that was saved", () => {
   expect(table.references("C").map(({ chain }) => chain)).toEqual(["PREROUTING"]);
   expect(table.references("EMPTY").map(({ chain }) => chain)).toEqual(["C"]);
   expect(table.references("X")).toEqual([]);
+  expect([table.chainsWith("10.1.0.5/32"), table.chainsWith(" -g "), table.chainsWith("nat")]).toEqual([
+    ["PREROUTING"],
+    ["C"],
+    [],
+  ]);
   expect([table.has("EMPTY"), table.has("X"), table.rules("X")]).toEqual([true, false, []]);
 });

@@ -57,6 +57,7 @@ function publishOn(
   if (wrong.length > 0) throw new CniError(ErrorCode.InvalidNetworkConfig, wrongBackendText(backend, wrong));
   const publication = publicationOf(backend, call, targets, result);
   if (before?.heir) publication.heir = true;
+  if (before?.waits) publication.waits = true;
   writeRecord(kind, call, publication);
   if (backend === "iptables") publishIptables(call, call.conf, publication, before);
   else publishNftables(call, publication, conditionsOf(call.conf), before);

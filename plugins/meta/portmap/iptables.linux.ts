@@ -111,8 +111,8 @@ function findGone(owner: Owner, family: Family, table: Table, publication: Publi
   const own = chainOf(owner.network, owner.containerId);
   const conditions = target.entries?.map(({ rule }) => conditionsOf(rule)) ?? [];
   const gone: Published[] = [];
-  for (const chain of table.chains) {
-    if (!chain.startsWith(chainPrefix) || chain === own) continue;
+  for (const chain of chainsWithPorts(table, [...wanted.values()])) {
+    if (chain === own) continue;
     const entries = entriesInto(table, chain);
     if (entries.length > 0 && !entries.some((rule) => conditions.includes(conditionsOf(rule)))) continue;
     for (const group of groupsOf(table.rules(chain))) {
@@ -121,6 +121,16 @@ function findGone(owner: Owner, family: Family, table: Table, publication: Publi
     }
   }
   return gone;
+}
+
+/** The containers' chains that may do something with one of these ports. */
+function chainsWithPorts(table: Table, mappings: readonly Mapping[]): string[] {
+  // Each port is a look at the whole text; with many it is less work to take every chain apart.
+  const chains =
+    mappings.length > 16
+      ? table.chains
+      : mappings.flatMap(({ hostPort }) => table.chainsWith(` --dport ${hostPort} `));
+  return [...new Set(chains)].filter((chain) => chain.startsWith(chainPrefix));
 }
 
 /** The owners of a port in another container's chain, if all of them are gone. Throws for one that is not. */
@@ -148,7 +158,10 @@ function goneOwnersOf(
 }
 
 const entriesInto = (table: Table, chain: string): Rule[] =>
-  table.rules(hostportChain).filter((rule) => optionOf(rule, "-j") === chain);
+  table
+    .references(chain)
+    .filter((reference) => reference.chain === hostportChain)
+    .map(({ rule }) => rule);
 
 const portKey = (port: {
   protocol: string;

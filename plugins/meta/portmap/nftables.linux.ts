@@ -108,7 +108,10 @@ function replaceElements(
     if (found?.comment === comment && leadsTo(found, element)) continue;
     if (found !== undefined && found.comment !== comment) {
       const other = goneOwnerOf(owner, element, found.comment);
-      if (other === "same container") continue;
+      if (other === "heir") {
+        publication.waits = true;
+        continue;
+      }
       gone.set(other.path, other);
     }
     if (found !== undefined) deletions.set(idOf(element), element);
@@ -121,6 +124,7 @@ function replaceElements(
   for (const other of gone.values())
     for (const element of elementsOf(other.data))
       if (find(netlink, table, element)?.comment === commentOf(other)) deletions.set(idOf(element), element);
+  if (publication.waits) writeRecord(kind, owner, publication);
   run([
     ...rules,
     ...deleteElements(table, [...deletions.values()]),
@@ -142,20 +146,17 @@ const ownerNamed = (comment = ""): Published | undefined =>
   allPublished().find((record) => commentOf(record) === comment);
 
 /**
- * Finds out whether an element that is somebody else's can be ours: if its owner is gone, who is returned. This
- * container may have it by way of another interface, which then keeps it until it goes. Throws for another container
- * that lives, as one does that nothing is known of.
+ * Finds out whether an element that is somebody else's can be ours: if its owner is gone, who is returned. Another
+ * interface of this container keeps it until it goes, and we get it then; so does another container that was given the
+ * same address. Throws for another container that lives, as one does that nothing is known of.
  */
-function goneOwnerOf(owner: Owner, { mapping, key }: Element, comment = ""): Published | "same container" {
+function goneOwnerOf(owner: Owner, { mapping }: Element, comment = ""): Published | "heir" {
   const other = ownerNamed(comment);
-  if (other?.containerId === owner.containerId) {
-    writeRecord(kind, other, { ...other.data, heir: true });
-    return "same container";
-  }
-  if (other !== undefined && isGone(other.data)) return other;
-  const who = other === undefined ? `"${comment}"` : ownerText(other);
-  if (mapping !== undefined) throw conflict(mapping, who);
-  throw new CniError(ErrorCode.Internal, `ports lead to the address ${key} for ${who}`);
+  if (other !== undefined && other.containerId !== owner.containerId && isGone(other.data)) return other;
+  if (mapping !== undefined && other?.containerId !== owner.containerId)
+    throw conflict(mapping, other === undefined ? `"${comment}"` : ownerText(other));
+  if (other !== undefined) writeRecord(kind, other, { ...other.data, heir: true });
+  return "heir";
 }
 
 /** Takes back what an attachment has published, by its record. What is not there any more, or another's, is let be. */
@@ -175,13 +176,12 @@ export function unpublishNftables(owner: Owner, publication: Publication): void 
 const removeTable = (netlink: Netlink, table: string): NftText[] =>
   hasNftChain(netlink, "inet", table, "hostports") ? [nft`delete table inet ${identifier(table)}`] : [];
 
-/** Statements that give elements to the other interfaces of the container that asked for them, too. */
+/** Statements that give elements to those who asked for them, too. */
 function inheritance(owner: Owner, table: string, freed: readonly Element[]): NftText[] {
   const open = new Set(freed.map(idOf));
   const statements: NftText[] = [];
   for (const heir of allPublished()) {
-    if (heir.containerId !== owner.containerId || heir.data.table !== table) continue;
-    if (commentOf(heir) === commentOf(owner)) continue;
+    if (!heir.data.waits || heir.data.table !== table || commentOf(heir) === commentOf(owner)) continue;
     const elements = elementsOf(heir.data).filter((element) => open.delete(idOf(element)));
     statements.push(...createElements(table, elements, commentOf(heir)));
   }
@@ -245,7 +245,8 @@ export function checkNftables(owner: Owner, publication: Publication): void {
     const found = find(netlink, table, element);
     if (found === undefined) throw missing(what);
     const isOwn = found.comment === commentOf(owner);
-    if (isOwn ? !leadsTo(found, element) : ownerNamed(found.comment)?.containerId !== owner.containerId)
+    const isShared = !element.mapping || ownerNamed(found.comment)?.containerId === owner.containerId;
+    if (isOwn ? !leadsTo(found, element) : !isShared)
       throw new CniError(ErrorCode.Internal, `${what} leads elsewhere, for "${found.comment}"`);
   }
 }

@@ -16,10 +16,12 @@ export interface Publication {
   /** nftables: what is masqueraded. */
   masquerading?: Masquerading;
   /**
-   * Another interface of the same container is concerned: under nftables it asked for one of these ports, too, and
-   * gets it when this one goes; under iptables it shares the chain.
+   * Another attachment is concerned, as a rule of the same container: under nftables it asked for something of this,
+   * too, and gets it when this one goes; under iptables it shares the chain.
    */
   heir?: true;
+  /** nftables: this is the one that asked for something of another's. */
+  waits?: true;
   /** The interfaces on the host that the result named; one of them gone means that the container is gone. */
   hostInterfaces: string[];
   /** CNI_NETNS, for containers that have no interface on the host. */
