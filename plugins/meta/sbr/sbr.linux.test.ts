@@ -375,7 +375,8 @@ describe("GC", () => {
 });
 
 test("no record stays after a DEL, an ADD that failed, or without a namespace", async () => {
-  const records = () => (existsSync("/run/tscni/sbr/sbr-tests") ? readdirSync("/run/tscni/sbr/sbr-tests") : []);
+  const records = () =>
+    existsSync("/run/tscni/sbr/sbr-tests") ? readdirSync("/run/tscni/sbr/sbr-tests") : [];
   await ok("ADD");
   expect(records()).toEqual(["c1:net1"]);
   await ok("DEL", { prevResult: undefined }, { netns: "" });
