@@ -1,2 +1,3 @@
 export * from "./masquerade.linux.ts";
-export { chainOf, iptablesCommentOf, nftCommentOf } from "./names.ts";
+export { chainOf, iptablesCommentOf, networkHash, nftCommentOf, ownerHash } from "./names.ts";
+export { nothing, type Pending, together } from "./types.ts";

@@ -103,6 +103,31 @@ export function beginDelete(owner: Owner, cidrs: readonly Cidr[], others: () => 
   });
 }
 
+/** The same for several containers in one transaction a family; what isn't as we made it is looked at, once for all. */
+export function beginDeleteMany(owners: readonly { owner: Owner; cidrs: readonly Cidr[] }[]): Pending[] {
+  return eachFamily(
+    owners.flatMap(({ cidrs }) => cidrs),
+    (family) => {
+      const ours = owners
+        .map(({ owner, cidrs }) => ({ owner, cidrs: ofFamily(cidrs, family) }))
+        .filter(({ cidrs }) => cidrs.length > 0);
+      const change = new TableChange(tableName);
+      for (const { owner, cidrs } of ours) {
+        const { chain, sources } = rulesOf(owner, family, cidrs);
+        for (const rule of sources) change.delete(hook, rule);
+        change.flush(chain).removeChain(chain);
+      }
+      return begin(family, change, () =>
+        repeatedly(family, (table) => {
+          const found = new TableChange(tableName);
+          for (const { owner, cidrs } of ours) addDeletion(found, table, owner, family, cidrs, []);
+          return found;
+        }),
+      );
+    },
+  );
+}
+
 /**
  * Deletes what is there of an attachment's rules. Without `cidrs` (undefined) all that lead into the container's chain
  * are, but for those of `others`, the addresses of its other interfaces.

@@ -1,9 +1,10 @@
 import type { Cidr } from "@tscni/addr";
 import { type Backend, onBackend, readTable } from "@tscni/iptables";
-import { openNetfilter } from "@tscni/netlink";
+import { openNetfilter, openNetfilterIfPresent } from "@tscni/netlink";
 import { listNft, NftError, nft, startNft } from "@tscni/nftables";
 import {
   isOnlyRecord,
+  KindLock,
   listRecords,
   type Owner,
   readRecord,
@@ -14,7 +15,6 @@ import {
 } from "@tscni/record";
 import { CniError, ErrorCode, messageOf } from "@tscni/types";
 import * as iptables from "./iptables.linux.ts";
-import { TableLock } from "./lock.linux.ts";
 import { chainOf, ownerHash } from "./names.ts";
 import * as own from "./nftables.linux.ts";
 import * as reference from "./reference.linux.ts";
@@ -74,7 +74,7 @@ function waitable(backend: Backend | undefined, begin: Readonly<Record<Backend, 
 }
 
 function beginNft(owner: Owner, cidrs: readonly Cidr[]): Pending {
-  using lock = new TableLock();
+  using lock = new KindLock(kind);
   using netfilter = openNetfilter();
   const statements = own.additions(netfilter, owner, cidrs);
   return statements.length === 0 ? nothing : startNft(statements, lock.fd);
@@ -118,14 +118,45 @@ export function beginDeleteMasquerade(owner: Owner, addresses: Addresses | undef
   };
 }
 
-/** The same to its end. */
+/**
+ * Removes what our records tell of several attachments, in one transaction for each of iptables, ip6tables and
+ * nftables. What else there may be of them is left to {@link deleteMasquerade}.
+ */
+export function deleteMasquerades(owners: readonly Owner[]): void {
+  const recorded: Masqueraded[] = [];
+  for (const owner of owners) {
+    const record = readRecord<MasqueradeRecord>(kind, owner);
+    if (record !== undefined) recorded.push({ owner, record, cidrs: cidrsOf(record.addresses) });
+  }
+  const of = (backend: Backend) => recorded.filter(({ record }) => record.backend === backend);
+  const pending = [...iptables.beginDeleteMany(of("iptables")), beginDeleteManyNft(of("nftables"))];
+  together(pending).wait();
+  for (const { owner } of recorded) removeRecord(kind, owner);
+}
+
+interface Masqueraded {
+  owner: Owner;
+  record: MasqueradeRecord;
+  cidrs: Cidr[];
+}
+
+function beginDeleteManyNft(owners: readonly Masqueraded[]): Pending {
+  if (owners.length === 0) return nothing;
+  using lock = new KindLock(kind);
+  using netfilter = openNetfilter();
+  const statements = owners.flatMap(({ owner, cidrs }) => own.deletions(netfilter, owner, cidrs, false));
+  return statements.length === 0 ? nothing : startNft(statements, lock.fd);
+}
+
+/** {@link beginDeleteMasquerade} to its end. */
 export function deleteMasquerade(owner: Owner, addresses: Addresses | undefined): void {
   beginDeleteMasquerade(owner, addresses).wait();
 }
 
 /** Without a record of ours: what the Go plugin made, or what is left when /run was emptied. */
 function deleteFoundChains(owner: Owner, cidrs: readonly Cidr[] | undefined, others: () => Cidr[]): Pending {
-  using netfilter = openNetfilter();
+  using netfilter = openNetfilterIfPresent();
+  if (netfilter === undefined) return nothing;
   const present = families.filter((family) => iptables.mayHaveChain(netfilter, family, chainOf(owner)));
   if (present.length === 0) return nothing;
   return {
@@ -137,8 +168,9 @@ function deleteFoundChains(owner: Owner, cidrs: readonly Cidr[] | undefined, oth
 
 function beginDeleteNft(owner: Owner, cidrs: readonly Cidr[] | undefined): Pending {
   const begin = (): Pending => {
-    using lock = new TableLock();
-    using netfilter = openNetfilter();
+    using lock = new KindLock(kind);
+    using netfilter = openNetfilterIfPresent();
+    if (netfilter === undefined) return nothing;
     const last = isOnlyRecord(kind, owner);
     const statements = [
       ...own.deletions(netfilter, owner, cidrs, last),
@@ -171,22 +203,24 @@ const otherAddresses = ({ network, containerId, ifName }: Owner): Cidr[] =>
 /** CHECK's part: throws CniError unless every address is masqueraded, in whichever backend has it. */
 export function verifyMasquerade(owner: Owner, addresses: Addresses, backend: Backend | undefined): void {
   const cidrs = cidrsOf(addresses);
-  using netfilter = openNetfilter();
+  using netfilter = openNetfilterIfPresent();
   const named = readRecord<MasqueradeRecord>(kind, owner)?.backend;
-  if (named === undefined && reference.countOf(netfilter, owner) >= cidrs.length && cidrs.length > 0) return;
+  if (named === undefined && netfilter && reference.countOf(netfilter, owner) >= cidrs.length) return;
   onBackend(named ?? backend, {
     iptables: () => iptables.verify(owner, cidrs),
-    nftables: () => own.verify(netfilter, owner, cidrs),
+    nftables: () => own.verify(netfilter ?? openNetfilter(), owner, cidrs),
   });
 }
 
 /**
  * Removes what masquerades addresses of a network's attachments that are not in the list, ours and the Go plugins', in
- * one transaction for each of iptables, ip6tables and nftables. Says what it removed.
+ * one transaction for each of iptables, ip6tables and nftables. Says what it removed. iptables, which takes reading a
+ * whole table, is looked at if masquerading is `configured` or a record names somebody stale.
  */
 export function gcMasquerade(
   network: string,
   valid: readonly ValidOwner[],
+  configured: boolean,
   warn: (message: string) => void,
 ): void {
   const stale = staleRecords<MasqueradeRecord>(kind, network, valid, warn);
@@ -197,7 +231,8 @@ export function gcMasquerade(
     valid.map(({ containerID, ifname }) => ownerHash({ network, containerId: containerID, ifName: ifname })),
   );
   const removed: string[] = [];
-  if (mayHaveRules()) removed.push(...iptables.gc(network, validIds, staleAddresses));
+  if ((configured || stale.length > 0) && mayHaveRules())
+    removed.push(...iptables.gc(network, validIds, staleAddresses));
   removed.push(...gcNft(network, hashes));
   for (const each of stale) removeRecord(kind, each);
   for (const what of removed) warn(`gc: removed ${what}`);
@@ -205,14 +240,18 @@ export function gcMasquerade(
 
 /** Whether iptables has a table nat at all; its hook is there as soon as anybody wrote to it. */
 function mayHaveRules(): boolean {
-  using netfilter = openNetfilter();
-  return families.some((family) => iptables.mayHaveChain(netfilter, family, "POSTROUTING"));
+  using netfilter = openNetfilterIfPresent();
+  return (
+    netfilter === undefined ||
+    families.some((family) => iptables.mayHaveChain(netfilter, family, "POSTROUTING"))
+  );
 }
 
 function gcNft(network: string, valid: ReadonlySet<string>): string[] {
   for (let attempt = 1; ; attempt++) {
-    using lock = new TableLock();
-    using netfilter = openNetfilter();
+    using lock = new KindLock(kind);
+    using netfilter = openNetfilterIfPresent();
+    if (netfilter === undefined) return [];
     const mine = own.staleDeletions(netfilter, network, valid);
     const theirs = reference.staleDeletions(netfilter, network, valid);
     const statements = [...mine.statements, ...theirs.statements];

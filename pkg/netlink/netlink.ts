@@ -351,6 +351,16 @@ export const openRoute = (): Netlink => new Netlink();
 /** The same for nftables and connection tracking. Throws SysError EPROTONOSUPPORT where the kernel has no nfnetlink. */
 export const openNetfilter = (): Netlink => new Netlink(NETLINK_NETFILTER);
 
+/** The same, or undefined where the kernel has no netfilter netlink: then there is nothing that it could show. */
+export function openNetfilterIfPresent(): Netlink | undefined {
+  try {
+    return openNetfilter();
+  } catch (error) {
+    if (isErrno(error, "EPROTONOSUPPORT", "EAFNOSUPPORT", "ESOCKTNOSUPPORT")) return undefined;
+    throw error;
+  }
+}
+
 function decode<F extends Fields, E extends Entries>(
   format: Format<F, E>,
   from: number,

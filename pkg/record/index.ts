@@ -1,1 +1,2 @@
+export * from "./lock.linux.ts";
 export * from "./record.linux.ts";

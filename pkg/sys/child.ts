@@ -42,20 +42,24 @@ const maxOutput = 256 << 20;
 export class Child {
   readonly pid: number;
   readonly #files: readonly number[];
-  #waited = false;
+  #exit: ChildExit | undefined;
 
   constructor(pid: number, files: readonly number[]) {
     this.pid = pid;
     this.#files = files;
   }
 
-  /** Waits until the child has ended; after `timeoutMs` (0: no limit) it is killed. Call it once. */
+  /** Waits until the child has ended; after `timeoutMs` (0: no limit) it is killed. */
   wait(timeoutMs = 0): ChildExit {
+    this.#exit ??= this.#reap(timeoutMs);
+    return this.#exit;
+  }
+
+  #reap(timeoutMs: number): ChildExit {
     const timedOut = timeoutMs > 0 && !endsWithin(this.pid, timeoutMs);
     if (timedOut) libc.kill(this.pid, SIGKILL);
     const status = new Int32Array(1);
     checked("waitpid", `${this.pid}`, () => libc.waitpid(this.pid, ptr(status), 0));
-    this.#waited = true;
     const [, out, err] = this.#files;
     try {
       const signal = status[0]! & 0x7f; // wait(2): the low seven bits, or else the exit code above them
@@ -73,7 +77,7 @@ export class Child {
 
   /** Waits for a child whose outcome nobody asked for, so that none outlives its parent's work. */
   [Symbol.dispose](): void {
-    if (!this.#waited) this.wait();
+    this.wait();
   }
 }
 

@@ -27,6 +27,15 @@ import { ensureBridge, verifyBridge, verifyBridgeName } from "./bridge.linux.ts"
 import { BridgeConf } from "./conf.ts";
 import { ensureGateways, withGateways } from "./gateway.linux.ts";
 import { joinPort, verifyPort } from "./port.linux.ts";
+import {
+  beginDeleteRules,
+  beginRules,
+  deleteRulesOf,
+  gcRules,
+  repairRules,
+  rulesStatus,
+  verifyRules,
+} from "./rules.linux.ts";
 
 type BridgeCall = Call<BridgeConf>;
 
@@ -54,6 +63,8 @@ export default definePlugin({
     const lease = await addLease(call, undo);
     if (lease) undo.defer(() => removeLink(call)); // before the lease, as in DEL: no interface keeps a free address
     const result = resultOf(call, bridge, veth, lease && withGateways(lease, call.conf));
+    // They take another process, which works beside us from here.
+    const rules = needsRules(call) ? beginRules(call, result, veth.container.address, undo) : undefined;
     let gateway = bridge;
     if (lease) {
       sandbox.enter(() => prepareContainer(call, result));
@@ -71,14 +82,21 @@ export default definePlugin({
     }
     if (lease) announceAddresses(container, veth.container);
 
+    rules?.wait();
+
     // The bridge takes its first port's address unless it was given one.
     result.interfaces[0] = interfaceOf(getLink(host, { index: bridge.index }) ?? bridge);
     return result;
   },
 
+  delNext: deleteRulesOf,
+
   async del(call) {
+    // Deleting either waits for the kernel, 20 ms and more, so they go side by side.
+    const rules = beginDeleteRules(call);
     await attemptAll(
       () => removeLink(call),
+      () => rules.wait(), // before the lease: a rule must not outlive its owner's address
       () => releaseLease(call),
     );
   },
@@ -95,14 +113,22 @@ export default definePlugin({
     const bridge = verifyBridge(host, call.conf, result);
     const link = verifyLink(container, expected, "veth");
     verifyPort(host, bridge, result, link);
+    verifyRules(call, result, link.address);
     if (!hasIpam(call)) return;
     verifyAddresses(container, link, result, position);
     verifyRoutes(container, link, result, position);
   },
 
+  repair(call) {
+    const result = requirePrevResult(call.prevResult);
+    if (needsRules(call))
+      repairRules(call, result, containerInterfaceOf(result, call.ifName, call.netns).mac);
+  },
+
   async status(call) {
     using host = openRoute();
     verifyBridgeName(host, call.conf);
+    rulesStatus(call);
     await ipamStatus(call);
   },
 
@@ -113,10 +139,13 @@ export default definePlugin({
     await attemptAll(
       () =>
         gcAttachmentLinks(host, call, (link) => link.master !== undefined && link.master === bridge?.index),
+      () => gcRules(call, call.validAttachments ?? []),
       () => gcLeases(call),
     );
   },
 });
+
+const needsRules = ({ conf }: BridgeCall): boolean => conf.ipMasq || conf.macspoofchk;
 
 /** On a socket of its own: when an ADD is taken back, those that it had open are closed already. */
 function removeLink(call: BridgeCall): void {

@@ -28,6 +28,17 @@ const keys = confSchema({
   isGateway: off(),
   isDefaultGateway: off(),
   forceAddress: off(),
+  ipMasq: off(),
+  ipMasqBackend: v.optional(
+    v.check(
+      v.string(),
+      (name) => name === "" || name === "iptables" || name === "nftables",
+      (name) => `unknown ipmasq backend "${name}"`,
+      { enum: ["iptables", "nftables", ""] },
+    ),
+    "",
+  ),
+  macspoofchk: off(),
   mtu: v.optional(integer(0), 0),
   hairpinMode: off(),
   promiscMode: off(),
@@ -65,3 +76,7 @@ export const BridgeConf = v.check(
 );
 
 export type BridgeConf = Infer<typeof BridgeConf>;
+
+/** The backend that a config names; undefined leaves the choice to the machine. */
+export const masqBackendOf = ({ ipMasqBackend }: BridgeConf): "iptables" | "nftables" | undefined =>
+  ipMasqBackend === "" ? undefined : (ipMasqBackend as "iptables" | "nftables");

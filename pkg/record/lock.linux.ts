@@ -1,16 +1,14 @@
 import { close, isErrno, lockExclusive, mkdirAll, O, open } from "@tscni/sys";
 
-const path = "/run/tscni/masquerade.lock";
-
 /**
- * A lock on our nftables table, for looking at an element's owner and then acting on what was seen. It goes to nft with
- * the transaction (startNft) and lasts until nft has ended, even if we are killed.
+ * A lock for looking at a kind's rules and then acting on what was seen: waits until it is ours. A child that inherits
+ * `fd` (startNft) keeps it until the child has ended, even if we are killed.
  */
-export class TableLock {
+export class KindLock {
   readonly fd: number;
 
-  constructor() {
-    this.fd = openLock();
+  constructor(kind: string) {
+    this.fd = openLock(`/run/tscni/${kind}.lock`);
     lockExclusive(this.fd);
   }
 
@@ -20,12 +18,12 @@ export class TableLock {
   }
 }
 
-function openLock(): number {
+function openLock(path: string): number {
   try {
     return open(path, O.RDWR | O.CREAT, 0o600);
   } catch (error) {
     if (!isErrno(error, "ENOENT")) throw error;
-    mkdirAll("/run/tscni", 0o700);
+    mkdirAll(path.slice(0, path.lastIndexOf("/")), 0o700);
     return open(path, O.RDWR | O.CREAT, 0o600);
   }
 }
