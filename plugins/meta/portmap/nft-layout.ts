@@ -43,7 +43,8 @@ export function layout(table: string, conditions: Conditions): NftText[] {
   const local = (chain: string) => [
     nft`flush chain inet ${t} ${identifier(chain)}`,
     nft`add rule inet ${t} ${identifier(chain)} meta nfproto ipv4 ${condition(conditions.v4.join(" "))} fib daddr type local jump hostports`,
-    nft`add rule inet ${t} ${identifier(chain)} meta nfproto ipv6 ${condition(conditions.v6.join(" "))} fib daddr type local jump hostports`,
+    // Nothing gets from ::1 to another interface: without this, clients that try it first would wait for long.
+    nft`add rule inet ${t} ${identifier(chain)} ip6 daddr != ::1 ${condition(conditions.v6.join(" "))} fib daddr type local jump hostports`,
   ];
   return [
     nft`add table inet ${t}`,
@@ -89,7 +90,7 @@ export function masqChain(table: string, target: Target, masquerading: "subnet" 
       ? nft`masquerade`
       : target.family === 4
         ? nft`ip saddr { 127.0.0.0/8, ${address(subnetOf(target))} } masquerade`
-        : nft`ip6 saddr { ::1, ${address(subnetOf(target))} } masquerade`;
+        : nft`ip6 saddr ${address(subnetOf(target))} masquerade`;
   return [
     nft`add chain inet ${t} ${chain}`,
     nft`flush chain inet ${t} ${chain}`,

@@ -33,6 +33,10 @@ describe.each(backends)("with %s", (backend) => {
       }
       for (const address of ["fd88::1", "fd02::1"])
         expect(lab.ask(host, "tcp6", address, 8080), address).toMatch(/^c1 /);
+      if (backend === "iptables") return;
+      const start = performance.now();
+      expect(lab.ask(host, "tcp6", "::1", 8080)).toBeUndefined();
+      expect(performance.now() - start, "refused at once").toBeLessThan(500);
     });
 
     test("from another container on the bridge, and from itself", async () => {
