@@ -26,6 +26,7 @@ import {
   KindLock,
   type Owner,
   removeRecord,
+  staleRecords,
   type ValidOwner,
   writeRecord,
 } from "@tscni/record";
@@ -182,6 +183,7 @@ export function gcSpoofChecks(
     const isEmpty = stale.length === all.length && hasNftChain(netfilter, "bridge", table, hook);
     return isEmpty ? [nft`delete table ${t}`] : stale.flatMap(removal);
   }).wait();
+  for (const each of staleRecords(kind, network, valid, warn)) removeRecord(kind, each);
   for (const { port, mac } of stale) warn(`gc: removed macspoofchk of ${port} (${mac})`);
 }
 
