@@ -1,29 +1,21 @@
-import { hostInterfaceOf, interfaceOf, mismatch, requireKind, requirePrevResult } from "@tscni/ip";
+import { interfaceOf, mismatch, requireKind, requirePrevResult } from "@tscni/ip";
 import {
-  addIngress,
   addRedirect,
   deleteQdisc,
   deleteRedirects,
-  getLink,
   hasTokenBuckets,
-  type Link,
-  listQdiscs,
   listRedirects,
   type Netlink,
-  NetlinkError,
   openRoute,
   setTokenBucket,
-  type TokenBucket,
 } from "@tscni/netlink";
-import { openNamespace } from "@tscni/ns";
-import { type Call, definePlugin } from "@tscni/skel";
+import { definePlugin } from "@tscni/skel";
 import { sleep } from "@tscni/sys";
-import { CniError, ErrorCode, type Result, specVersions } from "@tscni/types";
+import { CniError, ErrorCode, specVersions } from "@tscni/types";
 import { BandwidthConf } from "./conf.ts";
 import { createIfb, deleteIfbIfPresent, findIfb, gcIfbs } from "./ifb.linux.ts";
-import { burstOf, limitsOf } from "./limits.ts";
-
-type BandwidthCall = Call<BandwidthConf>;
+import { limitsOf } from "./limits.ts";
+import { ensureIngress, hostEndOf, verifyBucket, warnOfSmall } from "./port.linux.ts";
 
 /** Limits what a container receives where the host sends it, and what it sends in an ifb on the host. */
 export default definePlugin({
@@ -111,55 +103,4 @@ const inTheMakingMs = 500;
 function withHost(work: (host: Netlink) => void): void {
   using host = openRoute();
   work(host);
-}
-
-/** The host's end of the container's veth, which the previous result must have. Throws CniError. */
-function hostEndOf(host: Netlink, { netns, ifName }: BandwidthCall, result: Result): Link {
-  using sandbox = openNamespace(netns);
-  using container = sandbox.enter(openRoute);
-  const end = getLink(container, { name: ifName });
-  if (end?.kind !== "veth" || !end.link)
-    throw mismatch(
-      `container interface ${ifName} has no veth peer: it is ${end ? "another kind" : "missing"}`,
-    );
-  const peer = getLink(host, { index: end.link });
-  if (peer?.kind !== "veth" || peer.link !== end.index)
-    throw mismatch(`veth peer with index ${end.link} is not in host ns`);
-  hostInterfaceOf(result, peer.name);
-  return peer;
-}
-
-/** Returns whether the link had none. What an ADD without a DEL redirected is redirected no more. */
-function ensureIngress(host: Netlink, index: number): boolean {
-  try {
-    addIngress(host, index);
-    return true;
-  } catch (error) {
-    if (!(error instanceof NetlinkError) || error.code !== "EEXIST") throw error;
-    deleteRedirects(host, index);
-    return false;
-  }
-}
-
-/** A bucket too small for a packet lets only smaller ones through, without a word from the kernel. */
-function warnOfSmall(call: BandwidthCall, key: string, bucket: TokenBucket, { mtu = 0 }: Link): void {
-  const frame = mtu + ethernetHeader;
-  if (burstOf(bucket) < frame)
-    call.warn(
-      `${key}: ${burstOf(bucket)} bytes are less than a packet of ${frame}: such will not get through`,
-    );
-}
-
-const ethernetHeader = 14;
-
-function verifyBucket(host: Netlink, link: Link, { rate, limit, buffer }: TokenBucket): void {
-  const found = listQdiscs(host, link.index).find(({ isRoot }) => isRoot)?.tokenBucket;
-  if (found === undefined) throw mismatch(`${link.name} has no token bucket`);
-  if (found.rate !== rate) throw mismatch(`the rate of ${link.name} is ${found.rate} B/s, not ${rate}`);
-  if (found.limit !== limit)
-    throw mismatch(`the limit of ${link.name} is ${found.limit} bytes, not ${limit}`);
-  if (found.buffer !== buffer)
-    throw mismatch(
-      `the burst of ${link.name} is ${burstOf(found)} bytes, not ${burstOf({ rate, limit, buffer })}`,
-    );
 }

@@ -259,6 +259,19 @@ describe("DEL", () => {
     expect(lab.rules()).toEqual(["10.1.0.2 150"]);
   });
 
+  test("finds the rules of an earlier ADD that no DEL came after", async () => {
+    await ok("ADD");
+    lab.container.run("ip", "addr", "flush", "dev", "net1");
+    lab.container.run("ip", "addr", "add", "10.2.0.7/24", "dev", "net1");
+    const ips = [{ address: "10.2.0.7/24", gateway: "10.2.0.1" }];
+    await ok("ADD", { prevResult: { cniVersion: "1.1.0", ips } });
+    await error("ADD", { prevResult: { cniVersion: "1.1.0", ips }, gateways: ["172.31.0.1"] });
+    expect(lab.rules()).toHaveLength(3);
+    lab.container.run("ip", "link", "del", "net1");
+    await ok("DEL", { prevResult: undefined });
+    expect(lab.rules()).toEqual([]);
+  });
+
   test("leaves the other interface's rules", async () => {
     const onEth0 = {
       prevResult: { cniVersion: "1.1.0", ips: [{ address: "10.1.0.2/24", gateway: "10.1.0.1" }] },

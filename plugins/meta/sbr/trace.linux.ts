@@ -1,8 +1,10 @@
 import { ipText } from "@tscni/addr";
 import type { Rule } from "@tscni/netlink";
 import { type Namespace, openNamespaceIfPresent } from "@tscni/ns";
-import { type Owner, readRecord, writeRecord } from "@tscni/record";
+import { type Owner, readRecord, removeRecord, writeRecord } from "@tscni/record";
+import type { Call } from "@tscni/skel";
 import { stat } from "@tscni/sys";
+import type { SbrConf } from "./conf.ts";
 
 /** The kind of our records. */
 export const kind = "sbr";
@@ -22,13 +24,24 @@ export interface Trace {
 
 const inodeOf = ({ path }: Namespace): number => Number(stat(path).ino);
 
-export function writeTrace(owner: Owner, netns: Namespace, rules: readonly Rule[], ownTables: boolean): void {
-  writeRecord(kind, owner, {
+/**
+ * Notes the rules that are about to be made, beside those of an ADD that no DEL came after. Returns how to take that
+ * back.
+ */
+export function writeTrace(call: Call<SbrConf>, netns: Namespace, rules: readonly Rule[]): () => void {
+  const earlier = readTrace(call, netns, call.warn);
+  const made = rules.map(({ source, table }) => ({ source: ipText(source!.ip), table: table! }));
+  const trace: Trace = {
     netns: netns.path,
     inode: inodeOf(netns),
-    rules: rules.map(({ source, table }) => ({ source: ipText(source!.ip), table: table! })),
-    ownTables,
-  } satisfies Trace);
+    rules: [...(earlier?.rules ?? []), ...made],
+    ownTables: call.conf.table === undefined,
+  };
+  writeRecord(kind, call, trace);
+  return () => {
+    if (earlier) writeRecord(kind, call, earlier);
+    else removeRecord(kind, call);
+  };
 }
 
 /** What an attachment's ADD has left in this namespace; undefined when it was another one's, such as Go's. */
