@@ -83,8 +83,8 @@ const destinationText = (target: Target, port: number): string =>
 /** multiport takes no more. */
 const portsPerRule = 15;
 
-/** The longest comment of iptables, and how much of a longer one the reference keeps before "...". */
-const [longestComment, keptComment] = [255, 253];
+/** The longest comment of iptables. Of a longer one the reference keeps one character too many for iptables. */
+const longestComment = 255;
 
 /**
  * The rules that lead to the container's chain: for each protocol the ports, 15 in a rule. As in the reference these
@@ -98,7 +98,7 @@ export function entriesOf(
   conditions: readonly string[],
 ): Entry[] {
   const text = `dnat name: "${network}" id: "${containerId}"`;
-  const comment = text.length <= longestComment ? text : `${text.slice(0, keptComment)}...`;
+  const comment = text.length <= longestComment ? text : `${text.slice(0, longestComment - 3)}...`;
   const chain = chainOf(network, containerId);
   const ruleOf = (protocol: string, list: readonly number[]): string[] => [
     ...["-m", "comment", "--comment", comment, "-m", "multiport", "-p", protocol],
