@@ -45,11 +45,13 @@ async function start(backend: string, skip: (note: string) => never): Promise<vo
     if (!existsSync(join(distBin, type))) skip(`${distBin} has no ${type}`);
   mkdirSync("/var/lib/cni", { recursive: true });
   lab = makeChainLab(`repair-${backend}`, [], chain(backend), "1.1.0");
-  lan = makeLan(lab.node, "192.0.2.9/24", "2001:db8::9/64");
   const { host } = lab.node;
+  // Until an interface's link-local address is settled, the kernel asks for no neighbour of what it forwards.
+  host.run("sysctl", "-w", "net.ipv6.conf.default.accept_dad=0");
+  lan = makeLan(lab.node, "192.0.2.9/24", "2001:db8::9/64");
+  host.run("sysctl", "-w", "net.ipv6.conf.default.accept_dad=1");
   addAddress(host, "eth0", "192.0.2.1/24");
   addAddress(host, "eth0", "2001:db8::1/64");
-  await settled(host, lan);
   if (backend === "iptables") closeForwarding();
   lab.cnitool("ours", "add");
   servers = [await serveIn(lab.container, "box", [80, 53]), await serveIn(lan, "lan", [7000])];
@@ -66,29 +68,23 @@ function closeForwarding(): void {
   }
 }
 
-/** Until an interface's link-local address is settled, the kernel asks for no neighbour of what it forwards. */
-async function settled(...namespaces: TestNamespace[]): Promise<void> {
-  for (let i = 0; i < 100; i++) {
-    if (namespaces.every((ns) => ip(ns, "-6", "addr", "show", "tentative").length === 0)) return;
-    await Bun.sleep(50);
-  }
-}
-
 afterEach(() => {
   for (const server of servers) server.close();
   servers = [];
   lab?.close();
 });
 
-/** New connections, from outside and to outside, in both families. */
-const traffic = () => [
-  ask(lan, "192.0.2.1", tcp.hostPort),
-  ask(lan, "2001:db8::1", tcp.hostPort),
-  ask(lan, "192.0.2.1", udp.hostPort, { udp: true }),
-  ask(lab.container, "192.0.2.9", 7000),
-  ask(lab.container, "2001:db8::9", 7000),
+/** New connections, from outside and to outside, in both families, and what each is answered. */
+const connections: [answer: string, ask: () => string][] = [
+  ["box 192.0.2.9", () => ask(lan, "192.0.2.1", tcp.hostPort)],
+  ["box 2001:db8::9", () => ask(lan, "2001:db8::1", tcp.hostPort)],
+  ["box 192.0.2.9", () => ask(lan, "192.0.2.1", udp.hostPort, { udp: true })],
+  ["lan 192.0.2.1", () => ask(lab.container, "192.0.2.9", 7000)],
+  ["lan 2001:db8::1", () => ask(lab.container, "2001:db8::9", 7000)],
 ];
-const whole = ["box 192.0.2.9", "box 2001:db8::9", "box 192.0.2.9", "lan 192.0.2.1", "lan 2001:db8::1"];
+const traffic = () => connections.map(([, ask]) => ask());
+const whole = connections.map(([answer]) => answer);
+const isBroken = () => connections.some(([answer, ask]) => ask() !== answer);
 
 /** Loses the rules and repairs them, and looks at all that must and must not change. */
 async function loseAndRepair(lose: () => void): Promise<string> {
@@ -101,7 +97,7 @@ async function loseAndRepair(lose: () => void): Promise<string> {
 
   lose();
   expect(() => lab.cnitool("ours", "check")).toThrow(/missing|is not there/);
-  expect(traffic()).not.toEqual(whole);
+  expect(isBroken()).toBe(true);
 
   const said = lab.cnitool("ours", "repair");
   lab.cnitool("ours", "check");
