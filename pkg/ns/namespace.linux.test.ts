@@ -27,6 +27,8 @@ test("tells namespaces apart", () => {
   expect(sameNamespace(made.path)).toBe(false);
   expect(sameNamespace(made.path, made.path)).toBe(true);
   expect(sameNamespace("/nowhere")).toBe(false);
+  using namespace = openNamespace(made.path);
+  expect(`net:[${namespace.inode}]`).toBe(namespace.enter(own));
   made.close();
 });
 

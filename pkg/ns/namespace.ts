@@ -1,4 +1,14 @@
-import { CLONE_NEWNET, close, isErrno, isNetworkNamespace, O, open, setns, statIfPresent } from "@tscni/sys";
+import {
+  CLONE_NEWNET,
+  close,
+  isErrno,
+  isNetworkNamespace,
+  O,
+  open,
+  setns,
+  stat,
+  statIfPresent,
+} from "@tscni/sys";
 import { CniError, ErrorCode, messageOf } from "@tscni/types";
 
 /** The calling thread's own: /proc/self would be the main thread's, which is another in a worker. */
@@ -32,6 +42,11 @@ export class Namespace {
     } finally {
       close(old);
     }
+  }
+
+  /** The inode of what is at the path: tells, later, whether there is still the same namespace. */
+  get inode(): number {
+    return Number(stat(this.path).ino);
   }
 
   close(): void {

@@ -3,7 +3,6 @@ import type { Rule } from "@tscni/netlink";
 import { type Namespace, openNamespaceIfPresent } from "@tscni/ns";
 import { type Owner, readRecord, removeRecord, writeRecord } from "@tscni/record";
 import type { Call } from "@tscni/skel";
-import { stat } from "@tscni/sys";
 import type { SbrConf } from "./conf.ts";
 
 /** The kind of our records. */
@@ -22,8 +21,6 @@ export interface Trace {
   ownTables: boolean;
 }
 
-const inodeOf = ({ path }: Namespace): number => Number(stat(path).ino);
-
 /**
  * Notes the rules that are about to be made, beside those of an ADD that no DEL came after. Returns how to take that
  * back.
@@ -33,7 +30,7 @@ export function writeTrace(call: Call<SbrConf>, netns: Namespace, rules: readonl
   const made = rules.map(({ source, table }) => ({ source: ipText(source!.ip), table: table! }));
   const trace: Trace = {
     netns: netns.path,
-    inode: inodeOf(netns),
+    inode: netns.inode,
     rules: [...(earlier?.rules ?? []), ...made],
     ownTables: call.conf.table === undefined,
   };
@@ -51,13 +48,13 @@ export function readTrace(
   warn: (message: string) => void,
 ): Trace | undefined {
   const trace = readRecord<Trace>(kind, owner, warn);
-  return trace?.inode === inodeOf(netns) ? trace : undefined;
+  return trace?.inode === netns.inode ? trace : undefined;
 }
 
 /** The namespace that a trace is in, if it is still there. */
 export function openTraced({ netns, inode }: Trace): Namespace | undefined {
   const found = openNamespaceIfPresent(netns);
-  if (found === undefined || inodeOf(found) === inode) return found;
+  if (found === undefined || found.inode === inode) return found;
   found.close();
   return undefined;
 }

@@ -2,7 +2,7 @@ import { ensureSysctl } from "@tscni/ip";
 import { getLink, type Link, type Netlink, openRoute } from "@tscni/netlink";
 import { type Namespace, openNamespaceIfPresent } from "@tscni/ns";
 import type { Call } from "@tscni/skel";
-import { isErrno, stat } from "@tscni/sys";
+import { isErrno } from "@tscni/sys";
 import { type Backup, backupPath, readBackup, removeBackup, writeBackup } from "./backup.linux.ts";
 import { dataDirOf, type TuningConf } from "./conf.ts";
 import { requestSettings } from "./settings.ts";
@@ -17,7 +17,7 @@ type TuningCall = Call<TuningConf>;
 export function backUp(call: TuningCall, netns: Namespace, link: Link, before: Backup): () => void {
   const path = backupPath(dataDirOf(call.conf), call);
   const found = readBackup(path, call.warn);
-  const identity = { netns: inodeOf(netns), index: link.index };
+  const identity = { netns: netns.inode, index: link.index };
   const earlier = found?.link === undefined || isSame(found.link, identity) ? found : undefined;
   const sysctl = { ...ofInterface(before.sysctl ?? {}, call.ifName), ...earlier?.sysctl };
   const { sysctl: _, ...settings } = { ...before, ...earlier };
@@ -40,8 +40,6 @@ const isEmpty = (object: object): boolean => {
 
 type Identity = NonNullable<Backup["link"]>;
 
-const inodeOf = ({ path }: Namespace): number => Number(stat(path).ino);
-
 const isSame = (a: Identity, b: Identity): boolean => a.netns === b.netns && a.index === b.index;
 
 /** The sysctls that are the interface's own. The others are the whole namespace's, where others may want them, too. */
@@ -60,8 +58,7 @@ export function restore({ netns, ifName }: TuningCall, backup: Backup): unknown[
   if (sandbox === undefined) return [];
   using container = sandbox.enter(openRoute);
   const link = getLink(container, { name: ifName });
-  if (backup.link && !(link && isSame(backup.link, { netns: inodeOf(sandbox), index: link.index })))
-    return [];
+  if (backup.link && !(link && isSame(backup.link, { netns: sandbox.inode, index: link.index }))) return [];
   const errors: unknown[] = sandbox.enter(() => restoreSysctls(backup.sysctl ?? {}));
   if (link) errors.push(...restoreSettings(container, link, backup));
   return errors;
