@@ -87,11 +87,14 @@ export interface IptablesRun {
 
 const prefixOf = (family: Family): string => (family === 4 ? "iptables" : "ip6tables");
 
-/** Starts one transaction a table; whatever the tables hold besides stays. Throws IptablesError without the program. */
-export function startIptables(family: Family, changes: readonly TableChange[]): IptablesRun {
+/**
+ * Starts one transaction a table; whatever the tables hold besides stays. iptables-restore keeps `lock`, a descriptor,
+ * open until it ends, also when we are killed before. Throws IptablesError without the program.
+ */
+export function startIptables(family: Family, changes: readonly TableChange[], lock?: number): IptablesRun {
   const program = `${prefixOf(family)}-restore`;
   const input = changes.filter((change) => !change.isEmpty).join("");
-  const tool = startTool(program, ["--noflush", "--wait", `${lockSeconds}`], input, timeoutMs);
+  const tool = startTool(program, ["--noflush", "--wait", `${lockSeconds}`], input, timeoutMs, lock);
   if ("missing" in tool) throw iptablesMissing(tool.missing);
   return {
     wait: () => {
@@ -102,8 +105,8 @@ export function startIptables(family: Family, changes: readonly TableChange[]): 
 }
 
 /** One transaction a table. Nothing to do starts nothing. Throws IptablesError. */
-export function runIptables(family: Family, changes: readonly TableChange[]): void {
-  if (changes.some((change) => !change.isEmpty)) startIptables(family, changes).wait();
+export function runIptables(family: Family, changes: readonly TableChange[], lock?: number): void {
+  if (changes.some((change) => !change.isEmpty)) startIptables(family, changes, lock).wait();
 }
 
 /** What xtables.h calls RESOURCE_PROBLEM: the lock. */
