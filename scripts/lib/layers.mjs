@@ -17,7 +17,7 @@ const layers = [
   ["pkg/ns", "pkg/netlink", "pkg/invoke"],
   ["pkg/ip", "pkg/record", "pkg/dbus", "pkg/iptables", "pkg/nftables"],
   ["pkg/ipam", "pkg/masquerade", "pkg/libcni"],
-  ["pkg/skel"],
+  ["pkg/skel", "pkg/runtime"],
   ["plugins/*/*", "windows/*"],
   ["pkg/multicall", "pkg/cnitool"],
   ["test/*"],

@@ -1,0 +1,14 @@
+export type { Attachment, CacheProblem, Exec } from "@tscni/libcni";
+export type { Dns, Result, Route } from "@tscni/types";
+export type { Bandwidth, ContainerOptions, DnsCapability, IpRange, PortMapping } from "./container.ts";
+export {
+  isNetworkingError,
+  type NetworkFailure,
+  NetworkingError,
+  type NetworkingErrorCode,
+} from "./errors.ts";
+export type { Listener, NetworkingEvent } from "./events.ts";
+export type { GarbageReport, LivingContainer } from "./gc.ts";
+export * from "./networking.ts";
+export type { Network, NetworkSource } from "./networks.ts";
+export type { AttachedAddress, AttachedInterface, SetupResult } from "./result.ts";
