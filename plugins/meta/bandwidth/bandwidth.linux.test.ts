@@ -205,6 +205,16 @@ describe("two interfaces of one container on one network", () => {
     expect(lab.ifbs()).toEqual([]);
   });
 
+  test("the second moves to the usual name when that is free and its own is made anew", async () => {
+    await add(both);
+    await add({ ...both, prevResult: second }, onSecond);
+    await lab.node.ok("DEL", lab.conf(), here());
+    for (const verb of ["ADD", "CHECK", "DEL"]) {
+      await lab.node.ok(verb, lab.conf({ ...both, prevResult: second }), here(onSecond));
+      expect(lab.ifbs(), verb).toEqual(verb === "DEL" ? [] : [name()]);
+    }
+  });
+
   test("also when the first one's has no label because Go made it", async () => {
     lab.node.host.run("ip", "link", "add", name(), "up", "type", "ifb");
     lab.node.host.run("tc", "qdisc", "add", "dev", lab.port, "ingress");
@@ -266,6 +276,25 @@ describe("CHECK finds", () => {
     spoil();
     expect((await lab.node.error("CHECK", lab.conf(both), here())).msg).toMatch(message);
   });
+});
+
+test("repair puts back what others have taken away", async () => {
+  const result = await add(both);
+  const repaired = lab.conf({ ...both, prevResult: result, "tscni/repair": true });
+  for (const command of [
+    `tc qdisc del dev ${lab.port} root`,
+    `tc qdisc del dev ${lab.port} ingress`,
+    `tc qdisc del dev ${name()} root`,
+    `ip link set ${name()} down`,
+    `ip link del ${name()}`,
+    `ip link del ${name()}; tc qdisc del dev ${lab.port} root; tc qdisc del dev ${lab.port} ingress`,
+  ]) {
+    lab.node.host.run("sh", "-c", command);
+    await lab.node.error("CHECK", lab.conf(both), here());
+    await lab.node.ok("CHECK", repaired, here());
+    lab.container.run("ping", "-c1", "-W1", "10.88.0.1");
+  }
+  expect(lab.ifbs()).toEqual([name()]);
 });
 
 describe("GC", () => {

@@ -1,20 +1,21 @@
-import { interfaceOf, mismatch, requireKind, requirePrevResult } from "@tscni/ip";
+import { type Attachment, interfaceOf, mismatch, requireKind, requirePrevResult } from "@tscni/ip";
 import {
   addRedirect,
   deleteQdisc,
   deleteRedirects,
   hasTokenBuckets,
+  type Link,
   listRedirects,
   type Netlink,
   openRoute,
   setTokenBucket,
 } from "@tscni/netlink";
-import { definePlugin } from "@tscni/skel";
+import { definePlugin, type Undo } from "@tscni/skel";
 import { sleep } from "@tscni/sys";
 import { CniError, ErrorCode, specVersions } from "@tscni/types";
 import { BandwidthConf } from "./conf.ts";
 import { createIfb, deleteIfbIfPresent, findIfb, gcIfbs } from "./ifb.linux.ts";
-import { limitsOf } from "./limits.ts";
+import { type Limits, limitsOf } from "./limits.ts";
 import { ensureIngress, hostEndOf, verifyBucket, warnOfSmall } from "./port.linux.ts";
 
 /** Limits what a container receives where the host sends it, and what it sends in an ifb on the host. */
@@ -32,23 +33,10 @@ export default definePlugin({
     using host = openRoute();
     const port = hostEndOf(host, call, result);
 
-    if (ingress) {
-      warnOfSmall(call, "ingressBurst", ingress, port);
-      setTokenBucket(host, port.index, ingress);
-      undo.defer(() => withHost((host) => deleteQdisc(host, port.index, "root")));
-    }
-    if (!egress) return result;
-    warnOfSmall(call, "egressBurst", egress, port);
-    const ifb = createIfb(host, call, port, egress);
-    undo.defer(() => withHost((host) => deleteIfbIfPresent(host, call)));
-    const isNew = ensureIngress(host, port.index);
-    undo.defer(() =>
-      withHost((host) =>
-        isNew ? deleteQdisc(host, port.index, "ingress") : deleteRedirects(host, port.index),
-      ),
-    );
-    addRedirect(host, port.index, ifb.index);
-    return { ...result, interfaces: [...result.interfaces, interfaceOf(ifb)] };
+    if (ingress) warnOfSmall(call, "ingressBurst", ingress, port);
+    if (egress) warnOfSmall(call, "egressBurst", egress, port);
+    const ifb = limit(host, call, port, { ingress, egress }, undo);
+    return ifb ? { ...result, interfaces: [...result.interfaces, interfaceOf(ifb)] } : result;
   },
 
   /** The veth's queues go with it, which the interface's plugin is about to delete. */
@@ -70,6 +58,13 @@ export default definePlugin({
     verifyBucket(host, ifb, egress);
     if (!listRedirects(host, port.index).includes(ifb.index))
       throw mismatch(`what comes in by ${port.name} is not redirected to ${ifb.name}`);
+  },
+
+  /** What others have taken away is made anew; the container's end is not touched. */
+  repair(call) {
+    using host = openRoute();
+    const port = hostEndOf(host, call, requirePrevResult(call.prevResult));
+    limit(host, call, port, limitsOf(call.conf));
   },
 
   /** Ready when the config makes sense and the kernel has ifb and tbf. */
@@ -98,6 +93,31 @@ export default definePlugin({
 
 /** An ADD needs a millisecond between making an ifb and redirecting to it; this allows for a very busy machine. */
 const inTheMakingMs = 500;
+
+/** Sets the limits at the host's end of a veth, over whatever is there of them. Returns the ifb, if it takes one. */
+function limit(
+  host: Netlink,
+  attachment: Attachment,
+  port: Link,
+  { ingress, egress }: Limits,
+  undo?: Undo,
+): Link | undefined {
+  if (ingress) {
+    setTokenBucket(host, port.index, ingress);
+    undo?.defer(() => withHost((host) => deleteQdisc(host, port.index, "root")));
+  }
+  if (!egress) return undefined;
+  const ifb = createIfb(host, attachment, port, egress);
+  undo?.defer(() => withHost((host) => deleteIfbIfPresent(host, attachment)));
+  const isNew = ensureIngress(host, port.index);
+  undo?.defer(() =>
+    withHost((host) =>
+      isNew ? deleteQdisc(host, port.index, "ingress") : deleteRedirects(host, port.index),
+    ),
+  );
+  addRedirect(host, port.index, ifb.index);
+  return ifb;
+}
 
 /** When an ADD is taken back, the sockets that it had open are closed already. */
 function withHost(work: (host: Netlink) => void): void {

@@ -51,32 +51,29 @@ function createNamed(host: Netlink, attachment: Attachment, port: Link): Link {
   // The reference's queue length, which goes well with a bucket: waiting is the bucket's business.
   const create = (name: string) =>
     createLink(host, { kind: "ifb", name, txQueueLen: 0, ...(port.mtu ? { mtu: port.mtu } : {}) });
+  deleteLinkIfPresent(host, ownName(attachment)); // left by an ADD without a DEL, or about to be made anew
   try {
     return create(referenceName(attachment));
   } catch (error) {
     if (!(error instanceof NetlinkError) || error.code !== "EEXIST") throw error;
   }
   const found = getLink(host, { name: referenceName(attachment) });
-  if (found && isAnothers(host, found, attachment, port)) {
-    deleteLinkIfPresent(host, ownName(attachment));
-    return create(ownName(attachment));
-  }
-  if (found) deleteLink(host, found.index); // left by an ADD without a DEL
+  if (found && isAnothers(host, found, attachment, port)) return create(ownName(attachment));
+  if (found) deleteLink(host, found.index);
   return create(referenceName(attachment));
 }
 
 /** Whether an ifb of the reference's name serves another interface: by its label, else by what is redirected to it. */
 function isAnothers(host: Netlink, ifb: Link, attachment: Attachment, port: Link): boolean {
   if (ifb.alias) return ifb.alias !== aliasOf(attachment);
-  return sourcesOf(host, ifb.index).some((index) => index !== port.index);
+  return redirects(host).some(([source, target]) => target === ifb.index && source !== port.index);
 }
 
-/** The links whose incoming packets are redirected to an ifb. */
-function sourcesOf(host: Netlink, target: number): number[] {
-  return listQdiscs(host)
-    .filter(({ kind, index }) => kind === "ingress" && listRedirects(host, index).includes(target))
-    .map(({ index }) => index);
-}
+/** Every link whose incoming packets are redirected, with where to. */
+const redirects = (host: Netlink): [source: number, target: number][] =>
+  listQdiscs(host)
+    .filter(({ kind }) => kind === "ingress")
+    .flatMap(({ index }) => listRedirects(host, index).map((target) => [index, target] as [number, number]));
 
 /** An attachment's ifb, ours or the reference's; undefined when there is none. */
 export function findIfb(host: Netlink, attachment: Attachment): Link | undefined {
@@ -111,13 +108,19 @@ export function gcIfbs(
   const ours = listLinks(host, { kind: "ifb" }).filter(({ name }) => name.startsWith(prefix));
   const stale = ours.filter(({ alias }) => alias && aliasHasNetwork(alias, network) && !kept.has(alias));
   const named = new Set(valid.map(referenceName));
-  const isOrphan = ({ alias, name, index }: Link) =>
-    !alias && !named.has(name) && sourcesOf(host, index).length === 0;
-  const orphans = ours.filter(isOrphan);
-  if (orphans.length > 0) pause();
-  for (const { index } of orphans) {
-    const again = getLink(host, { index });
-    if (again && isOrphan(again)) stale.push(again);
+  const unlabelled = ours.filter(({ alias, name }) => !alias && !named.has(name));
+  const orphans = unused(host, unlabelled);
+  if (orphans.length > 0) {
+    pause();
+    const still = orphans.map(({ index }) => getLink(host, { index })).filter((link) => link !== undefined);
+    stale.push(...unused(host, still).filter(({ alias }) => !alias));
   }
   return stale.filter(({ name }) => deleteLinkIfPresent(host, name));
+}
+
+/** Those of the links that nothing is redirected to. */
+function unused(host: Netlink, links: readonly Link[]): Link[] {
+  if (links.length === 0) return [];
+  const targets = new Set(redirects(host).map(([, target]) => target));
+  return links.filter(({ index }) => !targets.has(index));
 }
