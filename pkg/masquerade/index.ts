@@ -1,3 +1,3 @@
 export * from "./masquerade.linux.ts";
 export { chainOf, iptablesCommentOf, networkHash, nftCommentOf, ownerHash } from "./names.ts";
-export { nothing, type Pending, together } from "./types.ts";
+export { begun, nothing, type Pending, retrying, together } from "./types.ts";

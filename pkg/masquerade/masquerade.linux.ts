@@ -18,7 +18,7 @@ import * as iptables from "./iptables.linux.ts";
 import { chainOf, ownerHash } from "./names.ts";
 import * as own from "./nftables.linux.ts";
 import * as reference from "./reference.linux.ts";
-import { cidrsOf, type MasqueradeRecord, nothing, type Pending, together } from "./types.ts";
+import { begun, cidrsOf, type MasqueradeRecord, nothing, type Pending, retrying, together } from "./types.ts";
 
 export type { Backend } from "@tscni/iptables";
 
@@ -29,9 +29,6 @@ export type { Backend } from "@tscni/iptables";
 
 const kind = "masquerade";
 const families = [4, 6] as const;
-
-/** How often a transaction is begun anew because somebody else changed what it was made from. */
-const attempts = 5;
 
 /** Addresses as results have them: `10.1.0.5/24`. */
 type Addresses = readonly string[];
@@ -107,13 +104,16 @@ export function beginDeleteMasquerade(owner: Owner, addresses: Addresses | undef
   const cidrs = given === undefined || given.length === 0 ? undefined : cidrsOf(given);
   const others = () => otherAddresses(owner);
   const pending: Pending[] = [];
-  if (record?.backend === "iptables") pending.push(...iptables.beginDelete(owner, cidrs ?? [], others));
-  else pending.push(deleteFoundChains(owner, cidrs, others));
+  if (record?.backend === "iptables")
+    pending.push(begun(() => together(iptables.beginDelete(owner, cidrs ?? [], others))));
+  else pending.push(begun(() => deleteFoundChains(owner, cidrs, others)));
   pending.push(beginDeleteNft(owner, cidrs));
   return {
     wait() {
       together(pending).wait();
       removeRecord(kind, owner);
+      // Of several that went at the same time none was the last when it began.
+      if (record?.backend === "nftables" && isOnlyRecord(kind, owner)) beginDeleteNft(owner, []).wait();
     },
   };
 }
@@ -167,32 +167,20 @@ function deleteFoundChains(owner: Owner, cidrs: readonly Cidr[] | undefined, oth
 }
 
 function beginDeleteNft(owner: Owner, cidrs: readonly Cidr[] | undefined): Pending {
-  const begin = (): Pending => {
-    using lock = new KindLock(kind);
+  return retrying(() => {
     using netfilter = openNetfilterIfPresent();
     if (netfilter === undefined) return nothing;
-    const last = isOnlyRecord(kind, owner);
+    using lock = new KindLock(kind);
     const statements = [
-      ...own.deletions(netfilter, owner, cidrs, last),
+      ...own.deletions(netfilter, owner, cidrs, isOnlyRecord(kind, owner)),
       ...reference.deletions(netfilter, owner),
     ];
     return statements.length === 0 ? nothing : startNft(statements, lock.fd);
-  };
-  const first = begin();
-  return {
-    wait() {
-      let pending = first;
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return pending.wait();
-        } catch (error) {
-          if (attempt === attempts || !(error instanceof NftError) || error.unusable) throw error;
-          pending = begin();
-        }
-      }
-    },
-  };
+  }, isMismatch);
 }
+
+/** Whether nft refused because the kernel's state was not as we had seen it. */
+const isMismatch = (error: unknown): boolean => error instanceof NftError && !error.unusable;
 
 /** The addresses of the container's other interfaces on the network, whose rules share its chain. */
 const otherAddresses = ({ network, containerId, ifName }: Owner): Cidr[] =>
@@ -248,20 +236,18 @@ function mayHaveRules(): boolean {
 }
 
 function gcNft(network: string, valid: ReadonlySet<string>): string[] {
-  for (let attempt = 1; ; attempt++) {
-    using lock = new KindLock(kind);
+  let removed: string[] = [];
+  retrying(() => {
     using netfilter = openNetfilterIfPresent();
-    if (netfilter === undefined) return [];
+    if (netfilter === undefined) return nothing;
+    using lock = new KindLock(kind);
     const mine = own.staleDeletions(netfilter, network, valid);
     const theirs = reference.staleDeletions(netfilter, network, valid);
+    removed = [...mine.removed, ...theirs.removed];
     const statements = [...mine.statements, ...theirs.statements];
-    try {
-      if (statements.length > 0) startNft(statements, lock.fd).wait();
-      return [...mine.removed, ...theirs.removed];
-    } catch (error) {
-      if (attempt === attempts || !(error instanceof NftError) || error.unusable) throw error;
-    }
-  }
+    return statements.length === 0 ? nothing : startNft(statements, lock.fd);
+  }, isMismatch).wait();
+  return removed;
 }
 
 /** STATUS's part: throws code 50 when the backend that is named, or without a name both, can't be used here. */

@@ -33,6 +33,38 @@ export function together(pending: readonly Pending[]): Pending {
   };
 }
 
+/** Begins something; a failure to begin is one of the wait's. */
+export function begun(begin: () => Pending): Pending {
+  try {
+    return begin();
+  } catch (error) {
+    return {
+      wait() {
+        throw error;
+      },
+    };
+  }
+}
+
+/** Waits for transactions that may have to be begun anew, because somebody else changed what they were made from. */
+export function retrying(begin: () => Pending, isRetried: (error: unknown) => boolean): Pending {
+  let pending = begun(begin);
+  return {
+    wait() {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return pending.wait();
+        } catch (error) {
+          if (attempt === attempts || !isRetried(error)) throw error;
+          pending = begun(begin);
+        }
+      }
+    },
+  };
+}
+
+const attempts = 5;
+
 export const ofFamily = (cidrs: readonly Cidr[], family: 4 | 6): Cidr[] =>
   cidrs.filter(({ ip }) => ip.family === family);
 

@@ -1,6 +1,7 @@
 import {
   beginDeleteMasquerade,
   beginMasquerade,
+  begun,
   deleteMasquerades,
   gcMasquerade,
   masqueradeStatus,
@@ -56,27 +57,16 @@ export function beginDeleteRules(call: BridgeCall, addresses = addressesOf(call.
 
 /** A failure counts where the config asked for the rules; otherwise there was most likely nothing to take away. */
 function attempt(call: BridgeCall, asked: boolean, begin: () => Pending): Pending {
-  const orWarn = (work: () => void) => {
-    try {
-      work();
-    } catch (error) {
-      if (asked) throw error;
-      call.warn(messageOf(error));
-    }
-  };
-  let pending: Pending | undefined;
-  let failure: unknown;
-  try {
-    pending = begin();
-  } catch (error) {
-    failure = error;
-  }
+  const pending = begun(begin);
   return {
-    wait: () =>
-      orWarn(() => {
-        if (pending === undefined) throw failure;
+    wait() {
+      try {
         pending.wait();
-      }),
+      } catch (error) {
+        if (asked) throw error;
+        call.warn(messageOf(error));
+      }
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import { hostInterfaceName } from "@tscni/ip";
-import { networkHash, nothing, ownerHash, type Pending } from "@tscni/masquerade";
+import { networkHash, nothing, ownerHash, type Pending, retrying } from "@tscni/masquerade";
 import {
   countNftRules,
   getNftElement,
@@ -42,7 +42,6 @@ const kind = "macspoofchk";
 const table = "tscni_macspoofchk";
 const t = nft`bridge ${identifier(table)}`;
 const hook = "prerouting";
-const attempts = 5;
 
 /** Makes the table, whatever of it is there. */
 const skeleton: () => NftText[] = () => [
@@ -106,31 +105,28 @@ function removal({ port, mac }: Guard): NftText[] {
 
 /** Starts taking away what guards an attachment's port, ours and the Go plugin's; nothing there starts nothing. */
 export function beginDeleteSpoofCheck(owner: Owner): Pending {
-  const begin = () =>
-    transaction((netfilter) => {
-      const found = guard(netfilter, hostInterfaceName(owner));
-      const others = () => listNftElements(netfilter, "bridge", table, "guarded").length > 1;
-      const last = found !== undefined && isOnlyRecord(kind, owner) && !others();
-      return [
-        ...(found === undefined ? [] : last ? [nft`delete table ${t}`] : removal(found)),
-        ...reference.deletions(netfilter, owner),
-      ];
-    });
-  let pending = begin();
+  const begin = () => transaction((netfilter) => deletions(netfilter, owner));
+  const pending = retrying(begin, isMismatch);
   return {
     wait() {
-      for (let attempt = 1; ; attempt++) {
-        try {
-          pending.wait();
-          removeRecord(kind, owner);
-          return;
-        } catch (error) {
-          if (attempt === attempts || !(error instanceof NftError) || error.unusable) throw error;
-          pending = begin();
-        }
-      }
+      pending.wait();
+      // Of several that went at the same time none was the last when it began.
+      if (removeRecord(kind, owner) && isOnlyRecord(kind, owner)) retrying(begin, isMismatch).wait();
     },
   };
+}
+
+const isMismatch = (error: unknown): boolean => error instanceof NftError && !error.unusable;
+
+function deletions(netfilter: Netlink, owner: Owner): NftText[] {
+  const theirs = reference.deletions(netfilter, owner);
+  const found = guard(netfilter, hostInterfaceName(owner));
+  if (isOnlyRecord(kind, owner) && hasNftChain(netfilter, "bridge", table, hook)) {
+    const others =
+      listNftElements(netfilter, "bridge", table, "guarded").length - (found === undefined ? 0 : 1);
+    if (others === 0) return [...theirs, nft`delete table ${t}`];
+  }
+  return found === undefined ? theirs : [...theirs, ...removal(found)];
 }
 
 /** The same to its end. */
@@ -176,13 +172,15 @@ export function gcSpoofChecks(
   }));
   const hashes = new Set(owners.map(ownerHash));
   let stale: Guard[] = [];
-  transaction((netfilter) => {
-    const all = listNftElements(netfilter, "bridge", table, "guarded").map(guardOf);
-    const start = `${networkHash(network)}-`;
-    stale = all.filter(({ owner }) => owner.startsWith(start) && !hashes.has(owner));
-    const isEmpty = stale.length === all.length && hasNftChain(netfilter, "bridge", table, hook);
-    return isEmpty ? [nft`delete table ${t}`] : stale.flatMap(removal);
-  }).wait();
+  const begin = () =>
+    transaction((netfilter) => {
+      const all = listNftElements(netfilter, "bridge", table, "guarded").map(guardOf);
+      const start = `${networkHash(network)}-`;
+      stale = all.filter(({ owner }) => owner.startsWith(start) && !hashes.has(owner));
+      const isEmpty = stale.length === all.length && hasNftChain(netfilter, "bridge", table, hook);
+      return isEmpty ? [nft`delete table ${t}`] : stale.flatMap(removal);
+    });
+  retrying(begin, isMismatch).wait();
   for (const each of staleRecords(kind, network, valid, warn)) removeRecord(kind, each);
   for (const { port, mac } of stale) warn(`gc: removed macspoofchk of ${port} (${mac})`);
 }
