@@ -12,3 +12,4 @@ export type { GarbageReport, LivingContainer } from "./gc.ts";
 export * from "./networking.ts";
 export type { Network, NetworkSource } from "./networks.ts";
 export type { AttachedAddress, AttachedInterface, SetupResult } from "./result.ts";
+export type { WatchOptions } from "./watch.ts";

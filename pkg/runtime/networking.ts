@@ -1,7 +1,7 @@
 import { type Attachment, type CacheProblem, defaultCacheDir, type Exec, Libcni } from "@tscni/libcni";
 import { type Result, toCniError } from "@tscni/types";
 import { type ContainerOptions, runtimeConfOf } from "./container.ts";
-import { failed, failureOf, type NetworkFailure, NetworkingError } from "./errors.ts";
+import { failed, failureOf, isNetworkingError, type NetworkFailure, NetworkingError } from "./errors.ts";
 import { Events, type Listener, type NetworkingEvent } from "./events.ts";
 import { Gate } from "./gate.ts";
 import { collectGarbage, type GarbageReport, type LivingContainer } from "./gc.ts";
@@ -9,6 +9,7 @@ import { loadNetworks, type Network, type NetworkSource } from "./networks.ts";
 import { removeAttachments } from "./remove.ts";
 import { type SetupResult, setupResultOf } from "./result.ts";
 import { askStatus } from "./status.ts";
+import { type WatchOptions, watchFolder } from "./watch.ts";
 
 export interface NetworkingOptions {
   /** Folders of plugins, CNI_PATH. Default: /opt/cni/bin. */
@@ -85,9 +86,33 @@ export class Networking {
   /** Loads the networks anew, all or none: when a source can't be loaded, those of before stay in force. */
   load(...sources: readonly NetworkSource[]): readonly Network[] {
     const { configDir, maxConfigs, interfacePrefix: prefix } = this.#options;
-    this.#networks = loadNetworks(sources, { configDir, maxConfigs, prefix });
-    this.#events.emit({ type: "networks", networks: this.#networks });
+    this.#use(loadNetworks(sources, { configDir, maxConfigs, prefix }));
     return this.#networks;
+  }
+
+  /**
+   * Loads the networks now and whenever the config folder changes, and returns what ends that. A change to something that
+   * can't be used is told by an event `config-broken`, and the networks of before stay in force; a folder without
+   * a config, or none, leaves no network. Sources other than the folder's are loaded again with it.
+   */
+  watch(sources: readonly NetworkSource[] = ["directory"], options: WatchOptions = {}): () => void {
+    const reload = () => {
+      try {
+        this.load(...sources);
+      } catch (error) {
+        if (!isNetworkingError(error)) throw error;
+        if (error.code === "not-initialized") this.#use([]);
+        else this.#events.emit({ type: "config-broken", error });
+      }
+    };
+    const end = watchFolder(this.#options.configDir, reload, options);
+    reload();
+    return end;
+  }
+
+  #use(networks: readonly Network[]): void {
+    this.#networks = networks;
+    this.#events.emit({ type: "networks", networks });
   }
 
   /** Throws `not-initialized` while fewer networks are loaded than the minimum. Asks no plugin. */
