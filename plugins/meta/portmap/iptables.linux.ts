@@ -1,7 +1,6 @@
 import {
   type Family,
   IptablesError,
-  type IptablesRun,
   optionOf,
   type Rule,
   readTable,
@@ -27,6 +26,7 @@ import {
   sharedRules,
   targetRules,
 } from "./iptables-layout.ts";
+import { heldLock } from "./lock.linux.ts";
 import { addressOf, type Mapping } from "./mapping.ts";
 import { allPublished, conflict, forget, ownersOf, type Published, verifyGone } from "./owners.linux.ts";
 import { type Entry, kind, type Publication } from "./publication.ts";
@@ -68,7 +68,7 @@ export function publishIptables(
           add: target === undefined ? [] : targetRules(target, conf),
           entries: target?.entries ?? [],
         });
-        runIptables(family, [change]);
+        runIptables(family, [change], heldLock());
       }
       forget(gone.values(), owner.warn);
       return;
@@ -281,21 +281,33 @@ export function unpublishIptables(owner: Owner, publication: Publication): void 
     );
     return;
   }
-  const runs = publication.targets.map((target): [Family, IptablesRun] => {
+  const waits = publication.targets.map(({ family, entries = [] }) => {
     const change = new TableChange(nat);
-    for (const { rule } of target.entries ?? []) change.delete(hostportChain, rule);
-    return [target.family, startIptables(target.family, [change.flush(chain).removeChain(chain)])];
+    for (const { rule } of entries) change.delete(hostportChain, rule);
+    return { family, wait: begin(family, change.flush(chain).removeChain(chain)) };
   });
   settle(
-    runs.map(([family, run]) => () => {
+    waits.map(({ family, wait }) => () => {
       try {
-        run.wait();
+        wait();
       } catch (error) {
         if (isRefused(error)) removeOwn(family);
         else if (mayHaveChain(family, chain)) throw error;
       }
     }),
   );
+}
+
+/** Starts a transaction, so that both families' are under way; what goes wrong comes out of the wait. */
+function begin(family: Family, change: TableChange): () => void {
+  try {
+    const run = startIptables(family, [change], heldLock());
+    return () => run.wait();
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
 }
 
 /** Runs each step, and then throws what went wrong. */
@@ -325,7 +337,7 @@ export function removeChains(family: Family, removals: (table: Table) => Map<str
       if (removal === "all") removeChain(change, table, chain);
       else editChain(change, table, chain, { drop: removal });
     try {
-      runIptables(family, [change]);
+      runIptables(family, [change], heldLock());
       return found.map(([chain]) => chain);
     } catch (error) {
       if (attempt === attempts || !isRefused(error)) throw error;

@@ -19,7 +19,7 @@ export default definePlugin({
   about: "publishes ports of containers on the host's addresses",
   conf: PortmapConf,
 
-  add(call, undo) {
+  async add(call, undo) {
     const { prevResult: result } = call;
     if (result === undefined)
       throw new CniError(ErrorCode.InvalidNetworkConfig, "must be called as chained plugin");
@@ -27,7 +27,7 @@ export default definePlugin({
     const before = readRecord<Publication>(kind, call, call.warn);
     if (targets.length === 0 && before === undefined) return result;
     undo.defer(() => locked(() => withdraw(call)));
-    locked(() => {
+    await locked(() => {
       if (before !== undefined) withdraw(call, before);
       if (targets.length > 0) publish(call, targets, result);
     });
@@ -36,19 +36,13 @@ export default definePlugin({
     return result;
   },
 
-  delNext(call, next) {
-    locked(() => withdrawAll(call, next));
-  },
+  delNext: (call, next) => locked(() => withdrawAll(call, next)),
 
   async del(call) {
-    const published = readRecord<Publication>(kind, call, call.warn);
+    // One that never had ports has nothing to wait for.
     const asked = portsOf(call).length > 0 || hasRecord(kind, call);
-    const targets = published?.targets ?? askedTargets(call);
-    await attemptAll(
-      () => locked(() => withdraw(call, published)),
-      () => removeLeftovers(call, { published, asked }),
-      () => forgetOwnConnections(targets, call.warn),
-    );
+    if (asked) await locked(() => remove(call));
+    else removeLeftovers(call, { published: undefined, asked });
   },
 
   check(call) {
@@ -63,18 +57,29 @@ export default definePlugin({
     verifyUsable(call.conf);
   },
 
-  gc(call) {
-    if (call.validAttachments !== undefined) locked(() => collect(call, call.validAttachments ?? []));
+  async gc(call) {
+    const valid = call.validAttachments;
+    if (valid !== undefined) await locked(() => collect(call, valid));
   },
 
-  repair(call) {
+  async repair(call) {
     const result = requirePrevResult(call.prevResult);
     const targets = targetsOf(portsOf(call), result, call.ifName);
     if (targets.length === 0) return;
-    locked(() => repair(call, targets, result));
+    await locked(() => repair(call, targets, result));
     openLoopback(call, targets);
   },
 });
+
+/** Removes what an attachment has published, whoever did it, and the UDP connections that lead there. */
+async function remove(call: PortmapCall): Promise<void> {
+  const published = readRecord<Publication>(kind, call, call.warn);
+  await attemptAll(
+    () => withdraw(call, published),
+    () => removeLeftovers(call, { published, asked: true }),
+    () => forgetOwnConnections(published?.targets ?? askedTargets(call), call.warn),
+  );
+}
 
 const portsOf = ({ conf }: PortmapCall) => conf.runtimeConfig?.portMappings ?? [];
 

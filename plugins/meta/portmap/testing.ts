@@ -208,10 +208,14 @@ export function traces({ host }: TestNode): string[] {
   return [...saved, ...elements, ...rules];
 }
 
-/** Our records of a network. */
+/** Our records of a network, without those that a killed process was about to write. */
 export const recordsOf = (network: string): string[] => {
   const folder = `/run/tscni/portmap/${network}`;
-  return existsSync(folder) ? readdirSync(folder).toSorted() : [];
+  return existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => !name.startsWith("."))
+        .toSorted()
+    : [];
 };
 
 /** The host's interface that is a container's other end. */
