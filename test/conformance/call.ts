@@ -8,7 +8,7 @@ import {
 } from "@tscni/test-support";
 import { expect } from "vitest";
 
-export const plugins = ["bridge", "host-local", "loopback"] as const;
+export const plugins = ["bridge", "host-local", "loopback", "tuning", "bandwidth"] as const;
 export type PluginName = (typeof plugins)[number];
 export const verbs = ["ADD", "DEL", "CHECK", "STATUS", "GC"] as const;
 
@@ -19,7 +19,11 @@ export function goodConf(type: PluginName, node: TestNode): Record<string, unkno
   const common = { cniVersion: "1.1.0", name: "conformance", type };
   const ipam = { type: "host-local", subnet: "10.77.0.0/24", dataDir: node.dataDir };
   if (type === "bridge") return { ...common, bridge: bridgeName, ipam };
-  return type === "host-local" ? { ...common, ipam } : common;
+  if (type === "host-local") return { ...common, ipam };
+  // Behind others: of what they have made they are told.
+  const behind = { ...common, prevResult: { cniVersion: "1.1.0" } };
+  if (type === "tuning") return { ...behind, dataDir: node.dataDir };
+  return type === "bandwidth" ? behind : common;
 }
 
 /** Runs a plugin on the node's host: any bytes for stdin, any environment. */
