@@ -1,0 +1,194 @@
+import { mismatch } from "@tscni/ip";
+import {
+  type Family,
+  IptablesError,
+  type IptablesRun,
+  type Rule,
+  readTable,
+  ruleKey,
+  startIptables,
+  type Table,
+  TableChange,
+} from "@tscni/iptables";
+import { familiesOf, ofFamily, type Policy, type Wanted } from "./protection.ts";
+import * as rules from "./rules.ts";
+
+const filter = "filter";
+/** Others change the table between our look at it and our change, which then fails: it is tried so many times. */
+const attempts = 4;
+
+/** Which part of what is wanted the rules are for: with firewalld, the policy alone. */
+export interface Part {
+  addresses: boolean;
+  policy: boolean;
+}
+
+/**
+ * Adds what is missing of an attachment's rules: each family's table is read once, then one transaction each. Throws
+ * IptablesError; one that says that iptables is unusable here comes before anything was done.
+ */
+export function addRules(wanted: Wanted, part: Part, lock: number): void {
+  const families = familiesOf(wanted.addresses);
+  for (let attempt = 1; ; attempt++) {
+    // Every table is read before the first is changed: where one can't be, nothing has been done.
+    const changes = families.map((family) => ({
+      family,
+      change: additions(readTable(family, filter), ofFamily(wanted.addresses, family), wanted, part),
+    }));
+    try {
+      runAll(changes, lock);
+      return;
+    } catch (error) {
+      if (attempt === attempts || !isRefused(error)) throw error;
+    }
+  }
+}
+
+const isRefused = (error: unknown): boolean => error instanceof IptablesError && error.problem === "failed";
+
+/** The transactions of both families at the same time. Throws the first failure when all have ended. */
+function runAll(changes: readonly { family: Family; change: TableChange }[], lock: number): void {
+  const failures: unknown[] = [];
+  const attempt = <T>(step: () => T): T | undefined => {
+    try {
+      return step();
+    } catch (error) {
+      failures.push(error);
+      return undefined;
+    }
+  };
+  const runs: (IptablesRun | undefined)[] = [];
+  for (const { family, change } of changes)
+    if (!change.isEmpty) runs.push(attempt(() => startIptables(family, [change], lock)));
+  for (const run of runs) attempt(() => run?.wait());
+  if (failures.length > 0) throw failures[0];
+}
+
+function additions(table: Table, addresses: readonly string[], wanted: Wanted, part: Part): TableChange {
+  const change = new TableChange(filter);
+  if (part.addresses) addAddresses(change, table, addresses, wanted.adminChain);
+  if (part.policy && wanted.policy) addPolicy(change, table, wanted.policy);
+  return change;
+}
+
+function addAddresses(change: TableChange, table: Table, addresses: readonly string[], admin: string): void {
+  for (const chain of [rules.forwardChain, admin]) if (!table.has(chain)) change.createChain(chain);
+  // Behind the isolation chains, if they are there, whose drops count only before anything is accepted.
+  const position = positionOf(table, rules.jumpToStage1) + 2;
+  if (!table.hasRule("FORWARD", rules.jumpToForward))
+    change.insert("FORWARD", Math.max(position, 1), rules.jumpToForward);
+  if (!table.hasRule(rules.forwardChain, rules.jumpToAdmin(admin)))
+    change.insert(rules.forwardChain, 1, rules.jumpToAdmin(admin));
+  for (const rule of addresses.flatMap(rules.addressRules))
+    if (!table.hasRule(rules.forwardChain, rule)) change.append(rules.forwardChain, rule);
+}
+
+function addPolicy(change: TableChange, table: Table, policy: Policy): void {
+  for (const chain of [rules.stage1, rules.stage2]) if (!table.has(chain)) change.createChain(chain);
+  if (!precedes(table)) {
+    if (table.hasRule("FORWARD", rules.jumpToStage1)) change.delete("FORWARD", rules.jumpToStage1);
+    change.insert("FORWARD", 1, rules.jumpToStage1);
+  }
+  const prepend = (chain: string, rule: Rule) => {
+    if (!table.hasRule(chain, rule)) change.insert(chain, 1, rule);
+  };
+  for (const rule of rules.stage1Rules(policy)) prepend(rules.stage1, rule);
+  prepend(rules.stage2, rules.stage2Rule(policy));
+  for (const chain of [rules.stage1, rules.stage2])
+    if (!table.hasRule(chain, rules.stageReturn)) change.append(chain, rules.stageReturn);
+}
+
+/** Where a rule is in FORWARD, 0 being the first; -1 when it is not there. */
+function positionOf(table: Table, rule: Rule): number {
+  const key = ruleKey(rule);
+  return table.rules("FORWARD").findIndex((each) => ruleKey(each) === key);
+}
+
+/** Whether the isolation chains come before what accepts. */
+function precedes(table: Table): boolean {
+  const [isolation, accepting] = [
+    positionOf(table, rules.jumpToStage1),
+    positionOf(table, rules.jumpToForward),
+  ];
+  return isolation >= 0 && (accepting < 0 || isolation < accepting);
+}
+
+/**
+ * Removes the rules of some addresses, one transaction a family; what is not there is no error. The chains stay, and
+ * so do the rules of policies, as the reference leaves them: others may use them. Throws IptablesError.
+ */
+export function deleteRules(addresses: readonly string[], lock: number): void {
+  const ofEach = familiesOf(addresses).map((family) => ({ family, addresses: ofFamily(addresses, family) }));
+  try {
+    // As a rule all of them are there; looking first would cost a process each.
+    runAll(
+      ofEach.map((each) => ({ family: each.family, change: deletions(each.addresses) })),
+      lock,
+    );
+  } catch (error) {
+    if (!isRefused(error)) throw error;
+    for (const each of ofEach) deleteFound(each.family, each.addresses, lock);
+  }
+}
+
+function deletions(addresses: readonly string[], table?: Table): TableChange {
+  const change = new TableChange(filter);
+  for (const rule of addresses.flatMap(rules.addressRules)) {
+    const times = table === undefined ? 1 : timesIn(table, rule);
+    for (let i = 0; i < times; i++) change.delete(rules.forwardChain, rule);
+  }
+  return change;
+}
+
+function timesIn(table: Table, rule: Rule): number {
+  const key = ruleKey(rule);
+  return table.rules(rules.forwardChain).filter((each) => ruleKey(each) === key).length;
+}
+
+function deleteFound(family: Family, addresses: readonly string[], lock: number): void {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      runAll([{ family, change: deletions(addresses, readTable(family, filter)) }], lock);
+      return;
+    } catch (error) {
+      if (attempt === attempts || !isRefused(error)) throw error;
+    }
+  }
+}
+
+/** CHECK's part: throws CniError naming the first rule that is missing or in the wrong place. Changes nothing. */
+export function verifyRules(wanted: Wanted, part: Part): void {
+  for (const family of familiesOf(wanted.addresses)) {
+    const table = readTable(family, filter);
+    const expect = (chain: string, rule: Rule) => {
+      if (!table.hasRule(chain, rule))
+        throw mismatch(
+          `${chain} of ${family === 4 ? "iptables" : "ip6tables"} lacks the rule ${rule.join(" ")}`,
+        );
+    };
+    if (part.addresses) {
+      expect("FORWARD", rules.jumpToForward);
+      expect(rules.forwardChain, rules.jumpToAdmin(wanted.adminChain));
+      for (const rule of ofFamily(wanted.addresses, family).flatMap(rules.addressRules))
+        expect(rules.forwardChain, rule);
+    }
+    if (!part.policy || wanted.policy === undefined) continue;
+    expect("FORWARD", rules.jumpToStage1);
+    if (!precedes(table)) throw mismatch(`FORWARD has ${rules.forwardChain} in front of ${rules.stage1}`);
+    for (const rule of rules.stage1Rules(wanted.policy)) expect(rules.stage1, rule);
+    expect(rules.stage2, rules.stage2Rule(wanted.policy));
+  }
+}
+
+/** Throws IptablesError when neither iptables nor ip6tables can be used. */
+export function verifyUsable(): void {
+  try {
+    readTable(4, filter);
+  } catch (error) {
+    try {
+      readTable(6, filter);
+    } catch {
+      throw error;
+    }
+  }
+}
