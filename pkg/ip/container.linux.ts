@@ -86,7 +86,7 @@ export function bringUp(sandbox: Namespace, container: Netlink, link: Link, leas
     return;
   }
   sandbox.enter(() => {
-    enableAnnouncements(link.name);
+    enableAnnouncements(link.name, lease);
     prepareInterface(link.name, lease);
   });
   configureInterface(container, link.index, lease);

@@ -164,7 +164,7 @@ function prepareContainer({ conf, ifName }: BridgeCall, result: Result): void {
   const dad = conf.enabledad ? "1" : "0";
   writeSysctlIfPresent(`net/ipv6/conf/${ifName}/enhanced_dad`, dad);
   writeSysctlIfPresent(`net/ipv6/conf/${ifName}/accept_dad`, dad);
-  enableAnnouncements(ifName);
+  enableAnnouncements(ifName, result);
   prepareInterface(ifName, result);
 }
 
