@@ -105,3 +105,27 @@ test("sbr: no rule and no table stays", async () => {
     },
   );
 });
+
+test("many at once: each container gets its own, and nothing stays", async () => {
+  const before = ip(node.host, "link").length;
+  const limits = { ingressRate: 8e6, ingressBurst: 8e5, egressRate: 8e6, egressBurst: 8e5 };
+  const attachments = Array.from({ length: 24 }, (_, i) => ({ netns: node.container(), id: `many${i}` }));
+  const dataDir = join(node.dataDir, "tuning");
+  await Promise.all(
+    attachments.map(async (call) => {
+      const chain: Conf[] = [
+        { type: "tuning", mtu: 1400, dataDir, sysctl: { "net.ipv4.conf.IFNAME.arp_ignore": "1" } },
+        { type: "bandwidth", ...limits },
+        { type: "sbr" },
+      ].map((own) => ({ cniVersion: "1.1.0", name: "meta-many", ...own }));
+      let prevResult = await node.ok("ADD", node.bridgeConf({ isDefaultGateway: true }), call);
+      for (const conf of chain) prevResult = await node.ok("ADD", { ...conf, prevResult }, call);
+      for (const conf of chain) await node.ok("CHECK", { ...conf, prevResult }, call);
+      for (const conf of chain.toReversed()) await node.ok("DEL", { ...conf, prevResult }, call);
+      await node.ok("DEL", node.bridgeConf(), call);
+    }),
+  );
+  expect(ip(node.host, "link")).toHaveLength(before);
+  expect(readdirSync(dataDir)).toEqual([]);
+  expect(existsSync("/run/tscni/sbr/meta-many")).toBe(false);
+});

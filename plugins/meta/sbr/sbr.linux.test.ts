@@ -172,6 +172,9 @@ describe("ADD refuses", () => {
       999,
       "No IP addresses supplied on interface: net1",
     ],
+    [{ table: "100" }, 6, 'table: "100" is not a number'],
+    [{ gateways: "10.2.0.1" }, 6, 'gateways: "10.2.0.1" is not a list'],
+    [{ addSourceHints: 1 }, 6, "addSourceHints: 1 is not true or false"],
     [{ table: 0 }, 7, "table: 0 is not between 1 and 4294967295"],
     [{ gateways: ["x"] }, 7, 'gateways[0]: "x" is not an IP address'],
   ])("%j", async (more, code, msg) => {
@@ -269,6 +272,12 @@ describe("DEL", () => {
     expect(lab.rules()).toHaveLength(3);
     lab.container.run("ip", "link", "del", "net1");
     await ok("DEL", { prevResult: undefined });
+    expect(lab.rules()).toEqual([]);
+  });
+
+  test("does not mind what the config says", async () => {
+    await ok("ADD");
+    await ok("DEL", { table: "x", gateways: 5, addSourceHints: "no" });
     expect(lab.rules()).toEqual([]);
   });
 
