@@ -21,6 +21,8 @@ export interface InvokeOptions {
   timeoutMs?: number;
   /** For the error's text. */
   network?: string;
+  /** Variables beside the CNI_* ones, such as the context of a trace. */
+  env?: Readonly<Record<string, string>>;
   /** Gets what a plugin that succeeded wrote to stderr. */
   log?: (text: string) => void;
   /** Between the runs of a plugin that is being written; default 1000, as in Go. */
@@ -37,7 +39,7 @@ export async function invokePlugin(
   stdin: string,
   options: InvokeOptions = {},
 ): Promise<string> {
-  const env = callEnv(call);
+  const env = { ...callEnv(call), ...options.env };
   for (let runs = 1; ; runs++) {
     const result = await run(file, [], { stdin, env, ...stopOptions(options) });
     if (result.exitCode === 0 && result.stopped === undefined) {

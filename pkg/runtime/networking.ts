@@ -1,3 +1,4 @@
+import { findPlugin, invokePlugin, pluginVersions } from "@tscni/invoke";
 import { type Attachment, type CacheProblem, defaultCacheDir, type Exec, Libcni } from "@tscni/libcni";
 import { type Result, toCniError } from "@tscni/types";
 import { type ContainerOptions, runtimeConfOf } from "./container.ts";
@@ -9,6 +10,7 @@ import { loadNetworks, type Network, type NetworkSource } from "./networks.ts";
 import { removeAttachments } from "./remove.ts";
 import { type SetupResult, setupResultOf } from "./result.ts";
 import { askStatus } from "./status.ts";
+import { observe, observedExec } from "./telemetry.ts";
 import { type WatchOptions, watchFolder } from "./watch.ts";
 
 export interface NetworkingOptions {
@@ -74,7 +76,7 @@ export class Networking {
       cacheDir: this.#options.cacheDir,
       timeoutMs: this.#options.pluginTimeoutMs,
       log: (text) => this.#events.emit({ type: "log", text }),
-      ...(options.exec ? { exec: options.exec } : {}),
+      exec: observedExec(options.exec ?? { find: findPlugin, run: invokePlugin, versions: pluginVersions }),
     });
   }
 
@@ -194,7 +196,7 @@ export class Networking {
   async status(options: OperationOptions = {}): Promise<void> {
     this.verifyLoaded();
     const begin = performance.now();
-    this.#status ??= askStatus(this.#libcni, this.#networks)
+    this.#status ??= observe("status", {}, () => askStatus(this.#libcni, this.#networks))
       .catch((error: unknown) => {
         const durationMs = performance.now() - begin;
         this.#events.emit({ type: "failed", operation: "status", durationMs, error });
@@ -260,7 +262,10 @@ export class Networking {
     const begin = performance.now();
     const about = id === undefined ? {} : { containerId: id };
     try {
-      const result = await this.#gate.run(id, signal, () => work(signal));
+      const attributes = id === undefined ? {} : { "cni.container.id": id };
+      const result = await observe(operation, attributes, () =>
+        this.#gate.run(id, signal, () => work(signal)),
+      );
       const durationMs = performance.now() - begin;
       if (operation === "setup")
         this.#events.emit({ type: "setup", containerId: id!, durationMs, result: result as SetupResult });
