@@ -3,7 +3,7 @@ import { type Backend, onBackend, readTable } from "@tscni/iptables";
 import { openNetfilter, openNetfilterIfPresent } from "@tscni/netlink";
 import { listNft, NftError, nft, startNft } from "@tscni/nftables";
 import {
-  isOnlyRecord,
+  isOnlyOfNetwork,
   KindLock,
   listRecords,
   type Owner,
@@ -113,7 +113,7 @@ export function beginDeleteMasquerade(owner: Owner, addresses: Addresses | undef
       together(pending).wait();
       removeRecord(kind, owner);
       // Of several that went at the same time none was the last when it began.
-      if (record?.backend === "nftables" && isOnlyRecord(kind, owner)) beginDeleteNft(owner, []).wait();
+      if (record?.backend === "nftables" && isOnlyOfNetwork(kind, owner)) beginDeleteNft(owner, []).wait();
     },
   };
 }
@@ -172,7 +172,7 @@ function beginDeleteNft(owner: Owner, cidrs: readonly Cidr[] | undefined): Pendi
     if (netfilter === undefined) return nothing;
     using lock = new KindLock(kind);
     const statements = [
-      ...own.deletions(netfilter, owner, cidrs, isOnlyRecord(kind, owner)),
+      ...own.deletions(netfilter, owner, cidrs, isOnlyOfNetwork(kind, owner)),
       ...reference.deletions(netfilter, owner),
     ];
     return statements.length === 0 ? nothing : startNft(statements, lock.fd);

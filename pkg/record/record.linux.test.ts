@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } f
 import { afterEach, expect, test } from "vitest";
 import {
   hasRecord,
+  isOnlyOfNetwork,
   isOnlyRecord,
   listRecords,
   readRecord,
@@ -21,6 +22,9 @@ test("a record is written, read, replaced and removed", () => {
   writeRecord(kind, owner, { a: [1, "ü"] });
   expect(readRecord<object>(kind, owner)).toEqual({ a: [1, "ü"] });
   expect(statSync(`${folder}/c1:eth0`).mode & 0o777).toBe(0o600);
+  expect(isOnlyOfNetwork(kind, owner)).toBe(true);
+  expect(isOnlyOfNetwork(kind, { ...owner, ifName: "eth1" })).toBe(false);
+  expect(isOnlyOfNetwork(kind, { ...owner, network: "other" })).toBe(true);
   writeRecord(kind, owner, { b: 2 });
   expect(readRecord<object>(kind, owner)).toEqual({ b: 2 });
   expect(readdirSync(folder)).toEqual(["c1:eth0"]);

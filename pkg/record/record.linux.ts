@@ -109,6 +109,12 @@ export function isOnlyRecord(kind: string, owner: Owner): boolean {
   );
 }
 
+/** Whether nobody else on the owner's network has a record of a kind. */
+export function isOnlyOfNetwork(kind: string, { network, containerId, ifName }: Owner): boolean {
+  const own = nameOf(containerId, ifName);
+  return namesIn(folderOf(kind, network)).every((name) => name.startsWith(".") || name === own);
+}
+
 /** All records of a network. What a killed writer left half-written is removed on the way. */
 export function listRecords<T>(
   kind: string,

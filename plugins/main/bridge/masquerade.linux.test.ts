@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
+import { basename } from "node:path";
 import { variantFolder, variants } from "@tscni/iptables/testing";
 import {
   type Conf,
@@ -21,13 +22,13 @@ beforeEach(() => {
 afterEach(() => {
   node.close();
   process.env.PATH = path;
-  rmSync("/run/tscni", { recursive: true, force: true });
+  forget();
 });
 
 const backends = ["iptables", "nftables"] as const;
 const dual = ["10.88.0.0/24", "fd88::/64"];
 const masq = (ipMasqBackend: string, more: object = {}, subnets = dual): Conf =>
-  node.bridgeConf({ isDefaultGateway: true, ipMasq: true, ipMasqBackend, ...more }, subnets);
+  node.bridgeConf({ name: "masqnet", isDefaultGateway: true, ipMasq: true, ipMasqBackend, ...more }, subnets);
 
 /** Every rule, set and chain there is, but for the tables and hooks that iptables-nft makes and leaves. */
 const rules = (): string[] =>
@@ -41,19 +42,22 @@ const rules = (): string[] =>
         !/^table ip6? nat |^\tchain (PREROUTING|INPUT|OUTPUT|POSTROUTING) |^\t\ttype nat hook/.test(line),
     )
     .filter((line) => !line.startsWith("# Warning"));
-const records = (): string[] => {
-  const folder = "/run/tscni/masquerade";
-  return existsSync(folder)
-    ? readdirSync(folder).flatMap((net) => readdirSync(`${folder}/${net}`).map((name) => `${net}/${name}`))
-    : [];
+/** Networks of this file's own: all tests have one /run. */
+const folders = ["masqnet", "masqothers"].map((network) => `/run/tscni/masquerade/${network}`);
+const forget = () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 };
+const records = (): string[] =>
+  folders
+    .filter((folder) => existsSync(folder))
+    .flatMap((folder) => readdirSync(folder).map((name) => `${basename(folder)}/${name}`));
 const nothingLeft = () =>
-  expect([rules(), records(), node.veths().filter((name) => name !== "eth0"), node.leases()]).toEqual([
-    [],
-    [],
-    [],
-    [],
-  ]);
+  expect([
+    rules(),
+    records(),
+    node.veths().filter((name) => name !== "eth0"),
+    node.leases("masqnet"),
+  ]).toEqual([[], [], [], []]);
 
 /** Has a namespace remember the sources of the packets that come in. */
 function watch(lan: TestNamespace): () => string[] {
@@ -129,7 +133,7 @@ s.sendto(b"x", ("${target}", 5000))`,
     const conf = masq(backend);
     const prevResult = await node.ok("ADD", conf, { netns: c });
     expect(rules().join("\n")).toContain("masquerade");
-    expect(records()).toEqual(["testnet/c1:eth0"]);
+    expect(records()).toEqual(["masqnet/c1:eth0"]);
     await node.ok("CHECK", { ...conf, prevResult }, { netns: c });
     await node.ok("DEL", { ...conf, prevResult }, { netns: c });
     nothingLeft();
@@ -149,11 +153,11 @@ s.sendto(b"x", ("${target}", 5000))`,
   test("DEL when our records are gone, too", async () => {
     const conf = masq(backend);
     const prevResult = await node.ok("ADD", conf, { netns: c });
-    rmSync("/run/tscni", { recursive: true });
+    forget();
     await node.ok("DEL", { ...conf, prevResult });
     nothingLeft();
     await node.ok("ADD", conf, { netns: c });
-    rmSync("/run/tscni", { recursive: true });
+    forget();
     await node.ok("DEL", conf);
     nothingLeft();
   });
@@ -196,7 +200,7 @@ s.sendto(b"x", ("${target}", 5000))`,
 
   test("GC removes those that are not in the list, and no other network's", async () => {
     const conf = masq(backend);
-    const others: Conf = { ...masq(backend), name: "others", bridge: "brothers" };
+    const others: Conf = { ...masq(backend), name: "masqothers", bridge: "brothers" };
     others.ipam = { ...others.ipam, ranges: [[{ subnet: "10.99.0.0/24" }]] };
     const results: object[] = [];
     for (const id of ["a", "b", "c"])
@@ -210,7 +214,7 @@ s.sendto(b"x", ("${target}", 5000))`,
       });
     const outcome = await gc(["b"]);
     expect(outcome.stderr).toMatch(/gc: removed .*(container |id: )a/);
-    expect(records().sort()).toEqual(["others/a:eth0", "testnet/b:eth0"]);
+    expect(records().sort()).toEqual(["masqnet/b:eth0", "masqothers/a:eth0"]);
     expect(rules().join("\n")).not.toMatch(/10\.88\.0\.[24]\b/);
     expect(rules().join("\n")).toMatch(/10\.88\.0\.3/);
     await node.ok("CHECK", { ...others, prevResult: otherResult }, other);
@@ -279,7 +283,7 @@ test.runIf(variants.includes("legacy"))("iptables-legacy", async () => {
     const prevResult = await node.ok("ADD", conf, { netns: c });
     expect(nat()).toHaveLength(8);
     await node.ok("CHECK", { ...conf, prevResult }, { netns: c });
-    if (without === "records") rmSync("/run/tscni", { recursive: true });
+    if (without === "records") forget();
     await node.ok("DEL", conf);
     expect(nat()).toEqual([]);
   }

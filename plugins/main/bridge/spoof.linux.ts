@@ -22,7 +22,7 @@ import {
   startNft,
 } from "@tscni/nftables";
 import {
-  isOnlyRecord,
+  isOnlyOfNetwork,
   KindLock,
   type Owner,
   removeRecord,
@@ -111,7 +111,7 @@ export function beginDeleteSpoofCheck(owner: Owner): Pending {
     wait() {
       pending.wait();
       // Of several that went at the same time none was the last when it began.
-      if (removeRecord(kind, owner) && isOnlyRecord(kind, owner)) retrying(begin, isMismatch).wait();
+      if (removeRecord(kind, owner) && isOnlyOfNetwork(kind, owner)) retrying(begin, isMismatch).wait();
     },
   };
 }
@@ -121,7 +121,7 @@ const isMismatch = (error: unknown): boolean => error instanceof NftError && !er
 function deletions(netfilter: Netlink, owner: Owner): NftText[] {
   const theirs = reference.deletions(netfilter, owner);
   const found = guard(netfilter, hostInterfaceName(owner));
-  if (isOnlyRecord(kind, owner) && hasNftChain(netfilter, "bridge", table, hook)) {
+  if (isOnlyOfNetwork(kind, owner) && hasNftChain(netfilter, "bridge", table, hook)) {
     const others =
       listNftElements(netfilter, "bridge", table, "guarded").length - (found === undefined ? 0 : 1);
     if (others === 0) return [...theirs, nft`delete table ${t}`];
