@@ -114,7 +114,7 @@ export function check(call: PortmapCall, targets: readonly Target[], result: Res
   const published = readRecord<Publication>(kind, call, call.warn);
   const on = (backend: Backend) => () => {
     const publication = publicationOf(backend, call, targets, result);
-    if (backend === "iptables") return checkIptables(call, call.conf, publication);
+    if (backend === "iptables") return checkIptables(call, call.conf, publication, published === undefined);
     if (published === undefined && hasGoRules(call.containerId, targets, call.conf.snat)) return;
     checkNftables(call, publication);
   };

@@ -112,7 +112,7 @@ export function entriesOf(
     const mixed = exact.length > 0 && exact.length < own.length;
     if (mixed)
       for (const list of chunks(exact.map(({ hostPort }) => hostPort)))
-        entries.push({ rule: ruleOf(protocol, list), leading: true });
+        entries.push({ rule: ruleOf(protocol, list), leading: true, own: true });
     for (const list of chunks(all))
       entries.push({
         rule: ruleOf(protocol, list),

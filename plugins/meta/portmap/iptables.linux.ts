@@ -28,7 +28,15 @@ import {
 } from "./iptables-layout.ts";
 import { heldLock } from "./lock.linux.ts";
 import { addressOf, type Mapping } from "./mapping.ts";
-import { allPublished, conflict, forget, ownersOf, type Published, verifyGone } from "./owners.linux.ts";
+import {
+  allPublished,
+  conflict,
+  forget,
+  notKnownToBeGone,
+  ownersOf,
+  type Published,
+  verifyGone,
+} from "./owners.linux.ts";
 import { type Entry, kind, type Publication } from "./publication.ts";
 
 const nat = "nat";
@@ -154,7 +162,7 @@ function goneOwnersOf(
   const who = named
     ? `container ${named.containerId} on network ${named.network}`
     : `the owner of the chain ${chain} of iptables`;
-  throw conflict(mapping, who, "it is not known to be gone; if it is, a DEL of it frees the port");
+  throw conflict(mapping, who, notKnownToBeGone);
 }
 
 const entriesInto = (table: Table, chain: string): Rule[] =>
@@ -394,13 +402,23 @@ export function mayHaveChain(family: Family, chain: string): boolean {
   return names?.split("\n").includes(nat) ?? false;
 }
 
-/** Throws unless everything is there, of what is shared and of the attachment's own. */
-export function checkIptables(owner: Owner, conf: PortmapConf, publication: Publication): void {
+/**
+ * Throws unless everything is there, of what is shared and of the attachment's own; where `foreign`, unless all is
+ * there that the reference makes.
+ */
+export function checkIptables(
+  owner: Owner,
+  conf: PortmapConf,
+  publication: Publication,
+  foreign: boolean,
+): void {
   const chain = chainOf(owner.network, owner.containerId);
   for (const target of publication.targets) {
     const table = readTable(target.family, nat);
     const rules = targetRules(target, conf).map((rule) => ({ chain, rule }));
-    const entries = (target.entries ?? []).map(({ rule }) => ({ chain: hostportChain, rule }));
+    const entries = (target.entries ?? [])
+      .filter(({ own }) => !(own && foreign))
+      .map(({ rule }) => ({ chain: hostportChain, rule }));
     for (const { chain: within, rule } of [...sharedRules(conf), ...entries, ...rules])
       if (!table.hasRule(within, rule))
         throw new CniError(

@@ -12,6 +12,7 @@ import { isOnlyRecord, type Owner, writeRecord } from "@tscni/record";
 import { CniError, ErrorCode } from "@tscni/types";
 import { heldLock } from "./lock.linux.ts";
 import { portText } from "./mapping.ts";
+import { goOwnerOf } from "./nft-go.linux.ts";
 import {
   bytesOf,
   type Conditions,
@@ -28,7 +29,7 @@ import {
   masqChainOf,
   rulesOf,
 } from "./nft-layout.ts";
-import { allPublished, conflict, forget, isGone, type Published } from "./owners.linux.ts";
+import { allPublished, conflict, forget, isGone, notKnownToBeGone, type Published } from "./owners.linux.ts";
 import { kind, ownerText, type Publication } from "./publication.ts";
 
 /** One transaction; none where there is nothing to do. */
@@ -56,6 +57,11 @@ export function publishNftables(
   before: Publication | undefined,
 ): void {
   using netlink = openNetfilter();
+  for (const { family, mappings } of publication.targets) {
+    const taken = goOwnerOf(netlink, owner.containerId, family, mappings);
+    if (taken !== undefined)
+      throw conflict(taken.mapping, `container ${taken.containerId}`, notKnownToBeGone);
+  }
   const rules = missingRules(netlink, publication, conditions);
   const elements = elementsOf(publication);
   if (before === undefined) {

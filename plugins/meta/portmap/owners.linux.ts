@@ -37,6 +37,9 @@ export function isGone({ hostInterfaces, netns }: Publication): boolean {
 export const conflict = (mapping: Mapping, owner: string, details = ""): CniError =>
   new CniError(ErrorCode.Internal, `host port ${portText(mapping)} is taken by ${owner}`, { details });
 
+/** What can be done where nobody's record tells of an owner. */
+export const notKnownToBeGone = "it is not known to be gone; if it is, a DEL of it frees the port";
+
 /** Throws unless everyone who has published the port is gone. */
 export function verifyGone(mapping: Mapping, owners: readonly Published[]): void {
   const alive = owners.find(({ data }) => !isGone(data));

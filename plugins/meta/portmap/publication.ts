@@ -39,6 +39,8 @@ export interface Entry {
   rule: string[];
   /** In front of the others: it is for ports of one address, which win over those of all addresses. */
   leading?: true;
+  /** The reference has no such rule. */
+  own?: true;
 }
 
 /** An attachment as messages name it. */
