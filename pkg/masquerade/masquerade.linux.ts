@@ -1,5 +1,5 @@
 import type { Cidr } from "@tscni/addr";
-import { type Backend, onBackend, readTable } from "@tscni/iptables";
+import { type Backend, IptablesError, onBackend, readTable } from "@tscni/iptables";
 import { openNetfilter, openNetfilterIfPresent } from "@tscni/netlink";
 import { listNft, NftError, nft, startNft } from "@tscni/nftables";
 import {
@@ -105,7 +105,7 @@ export function beginDeleteMasquerade(owner: Owner, addresses: Addresses | undef
   const others = () => otherAddresses(owner);
   const pending: Pending[] = [];
   if (record?.backend === "iptables")
-    pending.push(begun(() => together(iptables.beginDelete(owner, cidrs ?? [], others))));
+    pending.push(orNothingToDo(owner, () => together(iptables.beginDelete(owner, cidrs ?? [], others))));
   else pending.push(begun(() => deleteFoundChains(owner, cidrs, others)));
   pending.push(beginDeleteNft(owner, cidrs));
   return {
@@ -153,11 +153,31 @@ export function deleteMasquerade(owner: Owner, addresses: Addresses | undefined)
   beginDeleteMasquerade(owner, addresses).wait();
 }
 
+/** Where iptables can't be used (any more): an error only if there is something to delete. */
+function orNothingToDo(owner: Owner, begin: () => Pending): Pending {
+  const pending = begun(begin);
+  return {
+    wait() {
+      try {
+        pending.wait();
+      } catch (error) {
+        if (!(error instanceof IptablesError && error.unusable) || chainFamilies(owner).length > 0)
+          throw error;
+      }
+    },
+  };
+}
+
+/** The families in which the container may have a chain, as far as can be seen without iptables. */
+function chainFamilies(owner: Owner): (4 | 6)[] {
+  using netfilter = openNetfilterIfPresent();
+  if (netfilter === undefined) return [];
+  return families.filter((family) => iptables.mayHaveChain(netfilter, family, chainOf(owner)));
+}
+
 /** Without a record of ours: what the Go plugin made, or what is left when /run was emptied. */
 function deleteFoundChains(owner: Owner, cidrs: readonly Cidr[] | undefined, others: () => Cidr[]): Pending {
-  using netfilter = openNetfilterIfPresent();
-  if (netfilter === undefined) return nothing;
-  const present = families.filter((family) => iptables.mayHaveChain(netfilter, family, chainOf(owner)));
+  const present = chainFamilies(owner);
   if (present.length === 0) return nothing;
   return {
     wait() {
