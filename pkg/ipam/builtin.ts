@@ -5,10 +5,21 @@ import type { DelegateCall } from "./delegate.ts";
 export type Builtin = (command: string, call: DelegateCall) => Promise<Result | undefined>;
 
 let lookup: (type: string) => Builtin | undefined = () => undefined;
+let stands: (file: string | undefined) => boolean = () => false;
 
-/** Tells which plugins this executable holds; whoever starts a plugin from it says so first. */
-export function setBuiltins(find: (type: string) => Builtin | undefined): void {
+/**
+ * Tells which plugins this executable holds, and which files it stands for; whoever starts a plugin from it says so
+ * first.
+ */
+export function setBuiltins(
+  find: (type: string) => Builtin | undefined,
+  standsFor: (file: string | undefined) => boolean,
+): void {
   lookup = find;
+  stands = standsFor;
 }
 
 export const builtinOf = (type: string): Builtin | undefined => lookup(type);
+
+/** Whether a plugin of ours is what whoever runs this file would get. */
+export const standsFor = (file: string | undefined): boolean => stands(file);

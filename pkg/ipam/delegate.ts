@@ -1,6 +1,6 @@
 import { isRegularFile, statIfPresent } from "@tscni/sys";
 import { decodeResult, type Result } from "@tscni/types";
-import { builtinOf } from "./builtin.ts";
+import { builtinOf, standsFor } from "./builtin.ts";
 
 /** What a plugin hands on to the plugin that it delegates to: the same call. */
 export interface DelegateCall {
@@ -26,7 +26,7 @@ export async function delegate(
   call: DelegateCall,
 ): Promise<Result | undefined> {
   const builtin = builtinOf(type);
-  if (builtin && isThisExecutable(firstMatch(type, call.path))) return builtin(command, call);
+  if (builtin && standsFor(firstMatch(type, call.path))) return builtin(command, call);
   return runForeign(type, command, call);
 }
 
@@ -40,7 +40,8 @@ function firstMatch(type: string, path: string): string | undefined {
   return undefined;
 }
 
-function isThisExecutable(file: string | undefined): boolean {
+/** Whether a file is the one that this process runs. */
+export function isThisExecutable(file: string | undefined): boolean {
   if (file === undefined) return false;
   const [a, b] = [statIfPresent(file), statIfPresent("/proc/self/exe")];
   return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;

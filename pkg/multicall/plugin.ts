@@ -1,4 +1,4 @@
-import { setBuiltins } from "@tscni/ipam";
+import { isThisExecutable, setBuiltins } from "@tscni/ipam";
 import { builtin, type Plugin, runPlugin } from "@tscni/skel";
 
 /** What loads a plugin, if it is not loaded yet. */
@@ -9,6 +9,9 @@ export type LoadPlugin = () => Plugin;
  * as a function, and loaded only then.
  */
 export function runDelegating(plugin: Plugin, delegates: Readonly<Record<string, LoadPlugin>>): unknown {
-  setBuiltins((type) => (Object.hasOwn(delegates, type) ? builtin(delegates[type]!) : undefined));
+  setBuiltins(
+    (type) => (Object.hasOwn(delegates, type) ? builtin(delegates[type]!) : undefined),
+    isThisExecutable,
+  );
   return runPlugin(plugin);
 }

@@ -17,7 +17,7 @@ const layers = [
   ["pkg/ns", "pkg/netlink", "pkg/invoke"],
   ["pkg/ip", "pkg/record", "pkg/dbus", "pkg/iptables", "pkg/nftables"],
   ["pkg/ipam", "pkg/masquerade", "pkg/libcni"],
-  ["pkg/skel", "pkg/runtime"],
+  ["pkg/skel", "pkg/runtime", "pkg/in-process"],
   ["plugins/*/*", "windows/*"],
   ["pkg/multicall", "pkg/cnitool"],
   ["test/*"],
