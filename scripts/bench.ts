@@ -12,6 +12,7 @@ import { closeLab, configFile, containerOf, networkOf, sides } from "./lib/bench
 import { measure, type Row, type Scenario, warmUp } from "./lib/bench/measure.ts";
 import { behindBridge, limited, tuned } from "./lib/bench/meta.ts";
 import { peakMemory, sizeOf } from "./lib/bench/sizes.ts";
+import { warm } from "./lib/bench/warm.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -46,6 +47,10 @@ const scenarios: [name: string, make: () => Scenario][] = [
   ["bridge + portmap, nftables", () => chain("nftables", { ADD: 0.15, CHECK: undefined, DEL: 0.4 })],
   [`cnitool gc of ${stale}, iptables`, () => gcOfMany("iptables", 0.1)],
   [`cnitool gc of ${stale}, nftables`, () => gcOfMany("nftables", 0.1)],
+];
+/** Programs that stay, each measuring itself. */
+const programs: [name: string, make: () => Row[]][] = [
+  ["bridge + host-local, in process", () => warm({ ADD: 0.35, DEL: undefined })],
 ];
 const curves: [name: string, make: () => Curve][] = [
   ["curve, iptables", () => curve("iptables", undefined)],
@@ -110,6 +115,11 @@ function main(): void {
     for (const row of rows) print(line(row, 2));
     return rows;
   });
+  for (const [, run] of programs.filter(wanted)) {
+    const rows = run();
+    for (const row of rows) print(line(row, 2));
+    times.push(...rows);
+  }
   const drawn = curves.filter(wanted).map(([, make]) => {
     const made = make();
     print(curveText(made));
