@@ -134,16 +134,6 @@ describe.each(backends)("with %s", (backend) => {
     expect(traces(lab.node)).toEqual([]);
   });
 
-  const sctp = /^SCTP\s/m.test(
-    Bun.spawnSync(["sh", "-c", "modprobe -q sctp; cat /proc/net/protocols"]).stdout.toString(),
-  );
-  test.skipIf(!sctp)(`sctp${sctp ? "" : " (the kernel lacks CONFIG_IP_SCTP)"}`, async () => {
-    lab = makeLab(backend);
-    const c = await lab.publish([port(8080, 80, { protocol: "sctp" })]);
-    lab.serve(c, "sctp4", 80);
-    expect(lab.ask(lab.outside, "sctp4", "192.0.2.1", 8080)).toBe("c1 192.0.2.2");
-  });
-
   test("sctp's rules are made, checked and removed wherever the kernel takes them", async () => {
     lab = makeLab(backend);
     const c = await lab.publish([port(8080, 80, { protocol: "SCTP" }), port(8080)]);
