@@ -77,14 +77,16 @@ const cases: Case[] = [
   })),
 ];
 
-describe.each(cases)("chain: $name", ({ name, plugins, goKnowsOurs, version = "1.1.0" }) => {
+let labs = 0;
+
+describe.each(cases)("chain: $name", ({ plugins, goKnowsOurs, version = "1.1.0" }) => {
   let lab: ChainLab;
   beforeEach((test) => {
     const types = plugins.map((plugin) => (plugin as { type: string }).type);
     for (const type of types) if (!existsSync(join(distBin, type))) test.skip(`${distBin} has no ${type}`);
     const go = ["cnitool", "host-local", ...types].map((type) => goBin(type, test));
     mkdirSync("/var/lib/cni", { recursive: true });
-    lab = makeChainLab(`chain${cases.findIndex((one) => one.name === name)}`, go, plugins, version);
+    lab = makeChainLab(`chain${++labs}`, go, plugins, version);
   });
   afterEach(() => lab?.close());
 
@@ -115,8 +117,11 @@ describe.each(cases)("chain: $name", ({ name, plugins, goKnowsOurs, version = "1
     lab.cnitool("go", "del");
     // Of our records Go knows nothing; they say what was there, and do nothing.
     if (goKnowsOurs) expect(since(before).filter((line) => !line.startsWith("/run/tscni/"))).toEqual([]);
+    // Before 1.1.0 there is no GC: records stay until the next ADD or boot.
     lab.cnitool("ours", "gc");
-    expect(since(before)).toEqual([]);
+    expect(since(before).filter((line) => version === "1.1.0" || !line.startsWith("/run/tscni/"))).toEqual(
+      [],
+    );
   });
 
   test("what either adds, cnitool gc of ours removes", () => {

@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, join } from "node:path";
 import {
   distBin,
@@ -75,6 +83,9 @@ export function makeChainLab(
     close() {
       node.close();
       remove();
+      // Another lab is another host.
+      for (const path of filesBelow("/run/tscni"))
+        if (path.includes(network) || readFileSync(path, "utf8").includes(network)) rmSync(path);
     },
   };
 }
