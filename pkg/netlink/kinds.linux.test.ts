@@ -1,6 +1,7 @@
-import { needs } from "@tscni/test-support";
-import { test } from "vitest";
-import { expectMade } from "./testing.ts";
+import { namesIn, needs } from "@tscni/test-support";
+import { expect, test } from "vitest";
+import { hasLinkKind } from "./kinds.ts";
+import { expectMade, newPlace } from "./testing.ts";
 
 test("dummy", (t) => {
   needs(t, "dummy");
@@ -20,4 +21,12 @@ test("ipvlan", (t) => {
 test("vrf", (t) => {
   needs(t, "vrf");
   expectMade({ name: "k0", kind: "vrf", vrf: { table: 1000 } }, { table: 1000 });
+});
+
+test("the kernel is asked for each of them, and nothing stays", (t) => {
+  needs(t, "dummy", "vlan", "ipvlan", "vrf");
+  const { netlink, ns } = newPlace();
+  for (const kind of ["dummy", "vlan", "ipvlan", "vrf"] as const)
+    expect(hasLinkKind(netlink, kind), kind).toBe(true);
+  expect(namesIn(ns)).toEqual(["lo"]);
 });
