@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { makeNamespace, type TestNamespace } from "@tscni/test-support";
+import { makeNamespace, makeNode, type TestNamespace } from "@tscni/test-support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { bin, type Outcome, root, run } from "./executable.ts";
 
@@ -44,6 +44,40 @@ test("uninstall refuses while tables of ours hold containers, and names them", a
   expect(forced.stdout).toContain("deleted  table inet tscni_portmap\n");
   expect(existsSync(join(dir, "bridge"))).toBe(false);
   expect(tables()).toBe("");
+});
+
+test("a container with a port by the plugins themselves: refused, until cnitool gc has run", async () => {
+  const node = makeNode();
+  const plugins = [
+    node.bridgeConf({ name: undefined, ipMasq: true, ipMasqBackend: "nftables" }),
+    { type: "portmap", backend: "nftables", capabilities: { portMappings: true } },
+  ];
+  const conf = { cniVersion: "1.1.0", name: "uninstall", plugins };
+  writeFileSync(join(node.dataDir, "net.conflist"), JSON.stringify(conf));
+  const cnitool = (verb: string) =>
+    run(
+      [
+        ...["nsenter", `--net=${host.path}`, join(dir, "cnitool"), verb, "uninstall", node.container().path],
+        ...["--cache-dir", node.dataDir],
+      ],
+      {
+        env: {
+          PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
+          CNI_PATH: dir,
+          NETCONFPATH: node.dataDir,
+          CAP_ARGS: '{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}',
+        },
+      },
+    );
+  expect(await cnitool("add")).toMatchObject({ status: 0 });
+  const { status, stderr } = await install("--uninstall", dir);
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/table inet tscni_portmap holds what belongs to:\n {2}.*uninstall/);
+  expect(stderr).toMatch(/table inet tscni_masquerade holds/);
+  expect(await cnitool("gc")).toMatchObject({ status: 0 });
+  expect(await install("--uninstall", dir)).toMatchObject({ status: 0, stderr: "" });
+  expect(existsSync(join(dir, "bridge"))).toBe(false);
+  node.close();
 });
 
 test("tables that hold nobody are no hindrance, nor are those of others", async () => {
