@@ -1,4 +1,4 @@
-import { cidrText, ipText, networkOf } from "@tscni/addr";
+import { bitsOf, cidrText, ipText, networkOf } from "@tscni/addr";
 import { getLink, type Link, listAddresses, listRoutes, type Netlink, type Route } from "@tscni/netlink";
 import { CniError, ErrorCode, type Interface, type Result } from "@tscni/types";
 import { cidrOf, routeOf } from "./configure.linux.ts";
@@ -63,6 +63,17 @@ export function verifyInterface(
   return link;
 }
 
+/**
+ * CHECK of a veth's host end: the container's peer is there, and the result has it with this MAC address. Returns
+ * it. Throws on a difference.
+ */
+export function verifyPeer(host: Netlink, result: Result, container: Link): Link {
+  const end = container.link === undefined ? undefined : getLink(host, { index: container.link });
+  if (end === undefined) throw mismatch(`the host end of ${container.name} is missing`);
+  verifyMac(`interface ${end.name}`, end, hostInterfaceOf(result, end.name));
+  return end;
+}
+
 /** Throws unless the link has every address that the result gives to interface number `position`. */
 export function verifyAddresses(netlink: Netlink, link: Link, result: Result, position: number): void {
   const present = new Set(listAddresses(netlink, { index: link.index }).map((a) => cidrText(a.cidr)));
@@ -76,7 +87,9 @@ export function verifyAddresses(netlink: Netlink, link: Link, result: Result, po
 export function verifyRoutes(netlink: Netlink, link: Link, result: Result, position: number): void {
   const present = listRoutes(netlink, { index: link.index });
   for (const ip of result.ips.filter((ip) => ip.interface === position)) {
-    const subnet = cidrText(networkOf(cidrOf(ip.address)));
+    const cidr = cidrOf(ip.address);
+    if (cidr.prefix === bitsOf(cidr.ip.family)) continue; // a subnet of one address, which has no route
+    const subnet = cidrText(networkOf(cidr));
     if (!present.some((route) => cidrText(route.destination) === subnet))
       throw mismatch(`interface ${link.name} has no route to ${subnet}`);
   }

@@ -100,9 +100,11 @@ function makeReplacing(
 
 /**
  * Waits until a link carries traffic (operational state UP, RFC 2863): the kernel gets there by itself a moment
- * after both ends are up. Throws CniError after two seconds.
+ * after both ends are up; up to a second after where both have the same index, which it takes for no pair
+ * (linkwatch_urgent_event in net/core/link_watch.c). IPv6 needs that of both ends. Throws CniError after two seconds;
+ * `what` names the link.
  */
-export function waitUntilUp(netlink: Netlink, index: number): Link {
+export function waitUntilUp(netlink: Netlink, index: number, what = "bridge port"): Link {
   const operUp = 6;
   const deadline = Bun.nanoseconds() + 2e9;
   for (let pauseMs = 0; ; pauseMs = Math.min(50, pauseMs * 2 + 0.05)) {
@@ -111,7 +113,7 @@ export function waitUntilUp(netlink: Netlink, index: number): Link {
     if (link === undefined) throw new CniError(ErrorCode.Internal, `link ${index} is gone`);
     if (link.operState === operUp) return link;
     if (Bun.nanoseconds() > deadline)
-      throw new CniError(ErrorCode.Internal, `bridge port in error state: ${link.operState}`, {
+      throw new CniError(ErrorCode.Internal, `${what} in error state: ${link.operState}`, {
         details: `${link.name} did not come up within two seconds`,
       });
   }

@@ -1,5 +1,5 @@
-import { hostInterfaceOf, mismatch, verifyMac } from "@tscni/ip";
-import { addPortVlans, deletePortVlans, getLink, type Link, type Netlink, setPort } from "@tscni/netlink";
+import { mismatch, verifyPeer } from "@tscni/ip";
+import { addPortVlans, deletePortVlans, type Link, type Netlink, setPort } from "@tscni/netlink";
 import type { Result } from "@tscni/types";
 import { usesVlans } from "./bridge.linux.ts";
 import type { BridgeConf } from "./conf.ts";
@@ -16,8 +16,6 @@ export function joinPort(host: Netlink, index: number, conf: BridgeConf): void {
 
 /** CHECK's part: the container's peer is the host interface of the result and a port of the bridge. */
 export function verifyPort(host: Netlink, bridge: Link, result: Result, container: Link): void {
-  const port = container.link === undefined ? undefined : getLink(host, { index: container.link });
-  if (port === undefined) throw mismatch(`the host end of ${container.name} is missing`);
+  const port = verifyPeer(host, result, container);
   if (port.master !== bridge.index) throw mismatch(`interface ${port.name} is not a port of ${bridge.name}`);
-  verifyMac(`interface ${port.name}`, port, hostInterfaceOf(result, port.name));
 }

@@ -1,0 +1,10 @@
+import { confSchema, dnsConf, type Infer, integer, ipamConf, v } from "@tscni/conf";
+
+/** What the plugin's README lists; unknown keys are ignored. */
+export const PtpConf = confSchema({
+  mtu: v.optional(integer(0), 0),
+  ipam: v.optional(ipamConf()),
+  dns: v.optional(dnsConf()),
+});
+
+export type PtpConf = Infer<typeof PtpConf>;
