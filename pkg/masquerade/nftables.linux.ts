@@ -8,7 +8,7 @@ import { networkHash, nftCommentOf, ownerHash, subnetChain, subnetText } from ".
 /*
  * Our table: a map for each family from a container's address to the chain of its subnet, and in that chain one rule,
  * which masquerades what leaves the subnet. A packet is looked up once, however many containers there are; an ADD adds
- * one element an address. An element's comment names its owner. docs/decisions/0010
+ * one element an address. An element's comment names its owner. docs/decisions/0011
  */
 
 const table = "tscni_masquerade";
