@@ -10,7 +10,9 @@ die() { say "${0##*/}: $*"; exit 1; }
 
 # command:package of Debian and Ubuntu
 demo_tools=(ip:iproute2 ping:iputils-ping flock:util-linux unshare:util-linux)
-system_tools=("${demo_tools[@]}" nft:nftables iptables:iptables conntrack:conntrack socat:socat ps:procps strace:strace)
+system_tools=("${demo_tools[@]}" nft:nftables iptables:iptables conntrack:conntrack socat:socat dbus-daemon:dbus-daemon ps:procps strace:strace)
+# firewalld would take over a machine whose systemd starts it; where it is missing, its tests are skipped by name.
+[ -d /run/systemd/system ] || system_tools+=(firewalld:firewalld)
 # What test/e2e runs containers with. Without Debian's recommended packages, which bring another network along.
 podman_tools=(podman:podman crun:crun busybox:busybox-static nc.openbsd:netcat-openbsd)
 # What runs arm64's executable on another machine.

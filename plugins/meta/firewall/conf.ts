@@ -19,6 +19,12 @@ function isChainName(name: string): boolean {
   return true;
 }
 
+/** D-Bus refuses some of these; what a zone may be called otherwise, firewalld says. */
+function hasControlCharacter(text: string): boolean {
+  for (const c of text) if (c < " " || c === "\x7f") return true;
+  return false;
+}
+
 /** What the plugin's README lists; unknown keys are ignored. "" is as good as absent, as in the reference. */
 export const FirewallConf = confSchema({
   backend: v.optional(
@@ -38,7 +44,10 @@ export const FirewallConf = confSchema({
     ),
     "",
   ),
-  firewalldZone: v.optional(v.string(), ""),
+  firewalldZone: v.optional(
+    v.check(v.string(), (name) => !hasControlCharacter(name), "is not a zone's name"),
+    "",
+  ),
   ingressPolicy: v.optional(
     v.check(
       v.string(),

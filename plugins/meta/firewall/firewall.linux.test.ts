@@ -15,6 +15,7 @@ import {
   rulesOf,
 } from "./testing.ts";
 
+const folder = "/run/tscni/firewall";
 const [v4, v6] = ["10.201.0.5", "fd01::5"];
 const both = [`${v4}/24`, `${v6}/64`];
 /** No system bus, so that the machine's own firewalld is not asked. */
@@ -29,8 +30,7 @@ afterEach(() => {
   node.close();
   tools?.remove();
   tools = undefined;
-  rmSync("/run/tscni/firewall", { recursive: true, force: true });
-  rmSync("/run/tscni/firewall-address", { recursive: true, force: true });
+  rmSync(`${folder}/fwnet`, { recursive: true, force: true });
 });
 
 const ok = (verb: string, conf: object, more: object = {}) => okFirewall(node, verb, conf, { env, ...more });
@@ -47,7 +47,12 @@ const traces = () => [
     .split("\n")
     .filter((line) => line.includes(v4) || line.includes(v6)),
 ];
-const records = () => (existsSync("/run/tscni/firewall") ? readdirSync("/run/tscni/firewall") : []);
+const records = () => (existsSync(`${folder}/fwnet`) ? readdirSync(`${folder}/fwnet`) : []);
+/** Of our addresses: other tests run at the same time. */
+const owners = () => {
+  const all = "/run/tscni/firewall-address/all";
+  return existsSync(all) ? readdirSync(all).filter((name) => /^(10\.201|fd01)/.test(name)) : [];
+};
 
 describe.each(["iptables", "nftables"])("%s", (backend) => {
   describe.each(["open", "same-bridge", "isolated"])("%s", (ingressPolicy) => {
@@ -138,7 +143,7 @@ describe.each(["iptables", "nftables"])("%s", (backend) => {
     await ok("CHECK", attached(own), { id: "new" });
     await ok("DEL", confWith(own), { id: "new" });
     expect(traces()).toEqual([]);
-    expect(readdirSync("/run/tscni/firewall-address")).toEqual([]);
+    expect(owners()).toEqual([]);
   });
 
   test("another address or backend at the next ADD: nothing of the first stays", async () => {
@@ -366,11 +371,11 @@ test("wrong values are errors at ADD and warnings at DEL", async () => {
 
 test("a damaged record counts as none: the previous result tells", async () => {
   await ok("ADD", attached({ backend: "iptables" }));
-  await Bun.write("/run/tscni/firewall/fwnet/c1:eth0", "{");
-  expect(await ok("DEL", attached())).toContain("ignoring /run/tscni/firewall/fwnet/c1:eth0");
+  await Bun.write(`${folder}/fwnet/c1:eth0`, "{");
+  expect(await ok("DEL", attached())).toContain(`ignoring ${folder}/fwnet/c1:eth0`);
   expect(traces()).toEqual([]);
   await ok("ADD", attached({ backend: "nftables" }));
-  rmSync("/run/tscni/firewall", { recursive: true });
+  rmSync(`${folder}/fwnet`, { recursive: true });
   await ok("DEL", attached());
   expect(traces()).toEqual([]);
 });
