@@ -193,3 +193,19 @@ const [LOCK_EX, LOCK_NB] = [2, 4];
 export function tryLockExclusive(fd: number): boolean {
   return libc.flock(fd, LOCK_EX | LOCK_NB) === 0;
 }
+
+/** Permission bits that files and sockets made from now on do not get. */
+export function setUmask(mask: number): void {
+  libc.umask(mask);
+}
+
+/**
+ * A descriptor that becomes readable when one of these signals (numbers up to 31) has come, which then does nothing
+ * else. Only for a process of a single thread: another one would get the signal.
+ */
+export function signalDescriptor(signals: readonly number[]): number {
+  const set = new BigUint64Array(16); // sigset_t, of any C library
+  for (const signal of signals) set[0]! |= 1n << BigInt(signal - 1);
+  checked("sigprocmask", `${signals}`, () => libc.sigprocmask(0, ptr(set), null)); // SIG_BLOCK
+  return checked("signalfd", `${signals}`, () => libc.signalfd(-1, ptr(set), O.NONBLOCK | O.CLOEXEC));
+}
