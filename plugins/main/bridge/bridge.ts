@@ -11,14 +11,12 @@ import {
   prepareInterface,
   requirePrevResult,
   type Veth,
-  verifyAddresses,
-  verifyLink,
-  verifyRoutes,
+  verifyInterface,
   waitUntilUnique,
   waitUntilUp,
   writeSysctlIfPresent,
 } from "@tscni/ip";
-import { addLease, checkLease, gcLeases, hasIpam, ipamStatus, releaseLease } from "@tscni/ipam";
+import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
 import { getLink, type Link, openRoute, setLink } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { attemptAll, type Call, definePlugin } from "@tscni/skel";
@@ -104,19 +102,14 @@ export default definePlugin({
   async check(call) {
     await checkLease(call);
     const result = requirePrevResult(call.prevResult);
-    const expected = containerInterfaceOf(result, call.ifName, call.netns);
-    const position = result.interfaces.indexOf(expected);
     using host = openRoute();
     using sandbox = openNamespace(call.netns);
     using container = sandbox.enter(openRoute);
 
     const bridge = verifyBridge(host, call.conf, result);
-    const link = verifyLink(container, expected, "veth");
+    const link = verifyInterface(container, result, call, "veth");
     verifyPort(host, bridge, result, link);
     verifyRules(call, result, link.address);
-    if (!hasIpam(call)) return;
-    verifyAddresses(container, link, result, position);
-    verifyRoutes(container, link, result, position);
   },
 
   repair(call) {

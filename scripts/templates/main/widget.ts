@@ -1,19 +1,16 @@
 import {
   announceAddresses,
   configureInterface,
-  containerInterfaceOf,
   createVeth,
   deleteAttachmentLink,
   gcAttachmentLinks,
   interfaceOf,
   prepareInterface,
   requirePrevResult,
-  verifyAddresses,
-  verifyLink,
-  verifyRoutes,
+  verifyInterface,
   waitUntilUp,
 } from "@tscni/ip";
-import { addLease, checkLease, gcLeases, hasIpam, ipamStatus, releaseLease } from "@tscni/ipam";
+import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
 import { openRoute, setLink } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { attemptAll, type Call, definePlugin } from "@tscni/skel";
@@ -62,14 +59,9 @@ export default definePlugin({
   async check(call) {
     await checkLease(call);
     const result = requirePrevResult(call.prevResult);
-    const expected = containerInterfaceOf(result, call.ifName, call.netns);
-    const position = result.interfaces.indexOf(expected);
     using sandbox = openNamespace(call.netns);
     using container = sandbox.enter(openRoute);
-    const link = verifyLink(container, expected, "veth");
-    if (!hasIpam(call)) return;
-    verifyAddresses(container, link, result, position);
-    verifyRoutes(container, link, result, position);
+    verifyInterface(container, result, call, "veth");
   },
 
   async status(call) {
