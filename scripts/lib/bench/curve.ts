@@ -1,5 +1,5 @@
-/** What the next container costs, with many attached already. */
-import { type Backend, type Chain, chainOf } from "./chain.ts";
+/** What the next container costs, with many attached already; with none, on a host that has nothing of ours yet. */
+import { type Backend, type Chain, chainOf, type Member } from "./chain.ts";
 import { containerOf, type Side, sides } from "./lab.ts";
 import { median } from "./measure.ts";
 
@@ -21,8 +21,11 @@ export interface Curve {
 }
 
 /** Where it is measured. Go's takes minutes to get to a thousand, so it ends earlier and is continued. */
-const points: Record<Side["name"], number[]> = { ours: [0, 30, 100, 300, 1000], go: [0, 30, 100] };
-const samples = 7;
+const points: Record<Side["name"], number[]> = { ours: [1, 100, 300, 1000], go: [1, 100] };
+const samples = 9;
+
+/** How long new interfaces have things to say, ms: reports of multicast groups are repeated within a second. */
+const settling = 2000;
 
 /** So many interfaces share a few namespaces: a thousand of these would take longer than all the rest. */
 const namespaces = 16;
@@ -30,29 +33,34 @@ const namespaces = 16;
 export function curve(backend: Backend, limit: number | undefined): Curve {
   const [ours, go] = sides.map((side) => grow(side, backend)) as [Point[], Point[]];
   for (const { attached } of ours.slice(go.length))
-    go.push(continued(go.slice(0, points.go.length), attached));
+    go.push(continued(go.slice(1, points.go.length + 1), attached));
   return { backend, ours, go, growth: ours.at(-1)!.ADD / ours[0]!.ADD, limit };
 }
 
 function grow(side: Side, backend: Backend): Point[] {
-  const chain = chainOf(side, `cu${backend[0]}`, backend);
+  const name = `cu${backend[0]}`;
+  const first = times((i) => both(chainOf(side, `${name}${i}`, backend), member(side, i)));
+  const chain = chainOf(side, name, backend);
   let attached = 0;
-  return points[side.name].map((wanted) => {
+  const later = points[side.name].map((wanted) => {
     for (; attached < wanted; attached++) chain.add(member(side, attached));
-    return { attached, ...next(side, chain, attached) };
+    Bun.sleepSync(settling);
+    return { attached, ...times((i) => both(chain, member(side, attached + i))) };
   });
+  return [{ attached: 0, ...first }, ...later];
 }
 
-function next(side: Side, chain: Chain, attached: number): { ADD: number; DEL: number } {
-  const times = { ADD: [] as number[], DEL: [] as number[] };
-  for (let i = 0; i <= samples; i++) {
-    const one = member(side, attached + i);
-    const [add, del] = [chain.add(one), chain.del(one)];
-    if (i === 0) continue;
-    times.ADD.push(add);
-    times.DEL.push(del);
-  }
-  return { ADD: median(times.ADD), DEL: median(times.DEL) };
+interface Times {
+  ADD: number;
+  DEL: number;
+}
+
+const both = (chain: Chain, one: Member): Times => ({ ADD: chain.add(one), DEL: chain.del(one) });
+
+/** The medians of some samples; one before them does not count. */
+function times(sample: (i: number) => Times): Times {
+  const all = Array.from({ length: samples + 1 }, (_, i) => sample(i)).slice(1);
+  return { ADD: median(all.map(({ ADD }) => ADD)), DEL: median(all.map(({ DEL }) => DEL)) };
 }
 
 const member = (side: Side, number: number) => ({
