@@ -1,9 +1,15 @@
 import { onBackend, readTable } from "@tscni/iptables";
 import { listNft, nft } from "@tscni/nftables";
 import { readRecord, removeRecord, staleRecords, writeRecord } from "@tscni/record";
-import type { Call, ValidAttachment } from "@tscni/skel";
+import { attemptAll, type Call, type ValidAttachment } from "@tscni/skel";
 import { CniError, ErrorCode, messageOf, type Result } from "@tscni/types";
-import { type Backend, type PortmapConf, wrongBackendOptions, wrongBackendText } from "./conf.ts";
+import {
+  type Backend,
+  defaultMarkBit,
+  type PortmapConf,
+  wrongBackendOptions,
+  wrongBackendText,
+} from "./conf.ts";
 import { forgetOwnConnections } from "./connections.linux.ts";
 import {
   checkIptables,
@@ -24,7 +30,7 @@ import {
   removeAllPublished,
   unpublishNftables,
 } from "./nftables.linux.ts";
-import type { Published } from "./owners.linux.ts";
+import { type Published, presentInterfaces } from "./owners.linux.ts";
 import { kind, type Publication } from "./publication.ts";
 
 type PortmapCall = Call<PortmapConf>;
@@ -72,7 +78,7 @@ function publicationOf(
   const { conf, netns } = call;
   const conditions = conditionsOf(conf);
   const ports = conf.runtimeConfig?.portMappings ?? [];
-  const hostInterfaces = result.interfaces.filter(({ sandbox }) => !sandbox).map(({ name }) => name);
+  const hostInterfaces = presentInterfaces(result);
   if (backend === "nftables")
     return {
       backend,
@@ -93,9 +99,10 @@ function publicationOf(
   };
 }
 
-const conditionsOf = ({ conditionsV4, conditionsV6 }: PortmapConf): Conditions => ({
+const conditionsOf = ({ conditionsV4, conditionsV6, markMasqBit }: PortmapConf): Conditions => ({
   v4: conditionsV4.filter((text) => text !== ""),
   v6: conditionsV6.filter((text) => text !== ""),
+  bit: markMasqBit ?? defaultMarkBit,
 });
 
 /** The tables that a network's config may have filled. */
@@ -134,16 +141,16 @@ export function verifyUsable({ backend }: PortmapConf): void {
 }
 
 /** GC: removes what is not in the list, in a transaction for each family and backend. */
-export function collect(call: PortmapCall, valid: readonly ValidAttachment[]): void {
+export async function collect(call: PortmapCall, valid: readonly ValidAttachment[]): Promise<void> {
   const { network } = call;
   const records = staleRecords<Publication>(kind, network, valid, call.warn);
   const stale = records.filter((record): record is Published => record.data !== undefined);
   const containers = new Set(valid.map(({ containerID }) => containerID));
-  for (const family of [4, 6] as const) {
-    if (!mayHaveChain(family, hostportChain)) continue;
+  const fromIptables = (family: 4 | 6) => () => {
+    if (!mayHaveChain(family, hostportChain)) return;
     for (const chain of gcIptables(family, network, containers, stale))
       call.warn(`gc: removed host ports: ${chain} of ${family === 4 ? "iptables" : "ip6tables"}`);
-  }
+  };
   const owners = valid.map(({ containerID, ifname }) => ({
     network,
     containerId: containerID,
@@ -151,7 +158,7 @@ export function collect(call: PortmapCall, valid: readonly ValidAttachment[]): v
   }));
   const tables = tablesOf(call.conf);
   for (const { data } of stale) if (data.table !== undefined) tables.add(data.table);
-  gcNftables(network, tables, owners, call.warn);
+  await attemptAll(fromIptables(4), fromIptables(6), () => gcNftables(network, tables, owners, call.warn));
   for (const record of records) removeRecord(kind, record);
 }
 

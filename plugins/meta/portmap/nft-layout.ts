@@ -2,13 +2,14 @@ import { cidrText, ipBytes, ipOfBytes, ipText, networkOf, parseCidr, parseIp } f
 import { address, condition, identifier, type NftText, nft, quoted } from "@tscni/nftables";
 import type { Owner } from "@tscni/record";
 import { sha256 } from "@tscni/sys";
+import { defaultMarkBit } from "./conf.ts";
 import { addressOf, type Mapping, type Target } from "./mapping.ts";
 import type { Masquerading } from "./publication.ts";
 
 /*
  * One table for both IP families. A host port is an element of a map: `exact` by protocol, address and port, `any`
- * by protocol and port. What has to be masqueraded is told by the address that a connection was led to: `masq` has
- * the chain that knows from where. Base chains and these lookups are all that a packet meets, however many
+ * by protocol and port. What we lead to a container is marked until it leaves; whether it has to be masqueraded is told
+ * by the container's address: `masq` has the chain that knows from where. Base chains and these lookups are all that a packet meets, however many
  * containers there are, and nat chains only see the first packet of each connection.
  *
  * Conditions come from the network's config and hold for all of its containers. Each set of them has a table of its
@@ -18,28 +19,33 @@ import type { Masquerading } from "./publication.ts";
 /** The start of the names of all our tables. */
 export const tablePrefix = "tscni_portmap";
 
-/** The table for ports under these conditions. */
-export function tableOf(conditions: Conditions): string {
-  if (conditions.v4.length === 0 && conditions.v6.length === 0) return tablePrefix;
-  return `${tablePrefix}_${sha256(JSON.stringify([conditions.v4, conditions.v6])).slice(0, 12)}`;
-}
-
+/** What holds for all ports of a table. */
 export interface Conditions {
   v4: readonly string[];
   v6: readonly string[];
+  /** The bit of the packet mark that tells what we have led to a container, on its way to `postrouting`. */
+  bit: number;
+}
+
+/** The table for ports under these conditions. */
+export function tableOf({ v4, v6, bit }: Conditions): string {
+  if (v4.length === 0 && v6.length === 0 && bit === defaultMarkBit) return tablePrefix;
+  return `${tablePrefix}_${sha256(JSON.stringify([v4, v6, bit])).slice(0, 12)}`;
 }
 
 /** How many rules {@link layout} puts into each chain: fewer mean that somebody flushed it. */
 export const rulesOf: Readonly<Record<string, number>> = {
-  hostports: 4,
+  hostports: 6,
   prerouting: 2,
   output: 2,
-  postrouting: 2,
+  postrouting: 4,
 };
 
 /** Everything of a table but its elements. Twice does no harm: chains are filled anew. */
 export function layout(table: string, conditions: Conditions): NftText[] {
   const t = identifier(table);
+  const mark = 2 ** conditions.bit;
+  const unmark = nft`meta mark set meta mark & ${0xffffffff - mark}`;
   const local = (chain: string) => [
     nft`flush chain inet ${t} ${identifier(chain)}`,
     nft`add rule inet ${t} ${identifier(chain)} meta nfproto ipv4 ${condition(conditions.v4.join(" "))} fib daddr type local jump hostports`,
@@ -56,18 +62,24 @@ export function layout(table: string, conditions: Conditions): NftText[] {
     nft`add map inet ${t} masq6 { type ipv6_addr : verdict; }`,
     nft`add chain inet ${t} hostports`,
     nft`flush chain inet ${t} hostports`,
+    // The mark stays on what one of the maps has, where the chain ends.
+    nft`add rule inet ${t} hostports meta mark set meta mark | ${mark}`,
     nft`add rule inet ${t} hostports dnat ip to meta l4proto . ip daddr . th dport map @exact4`,
     nft`add rule inet ${t} hostports dnat ip to meta l4proto . th dport map @any4`,
     nft`add rule inet ${t} hostports dnat ip6 to meta l4proto . ip6 daddr . th dport map @exact6`,
     nft`add rule inet ${t} hostports dnat ip6 to meta l4proto . th dport map @any6`,
+    nft`add rule inet ${t} hostports ${unmark}`,
     nft`add chain inet ${t} prerouting { type nat hook prerouting priority dstnat; }`,
     ...local("prerouting"),
     nft`add chain inet ${t} output { type nat hook output priority -100; }`,
     ...local("output"),
-    nft`add chain inet ${t} postrouting { type nat hook postrouting priority srcnat; }`,
+    // Before iptables, whose rules for the same mark would masquerade everything.
+    nft`add chain inet ${t} postrouting { type nat hook postrouting priority 99; }`,
     nft`flush chain inet ${t} postrouting`,
-    nft`add rule inet ${t} postrouting ct status dnat ip daddr vmap @masq4`,
-    nft`add rule inet ${t} postrouting ct status dnat ip6 daddr vmap @masq6`,
+    nft`add rule inet ${t} postrouting meta mark & ${mark} == 0 return`,
+    nft`add rule inet ${t} postrouting ${unmark}`,
+    nft`add rule inet ${t} postrouting ip daddr vmap @masq4`,
+    nft`add rule inet ${t} postrouting ip6 daddr vmap @masq6`,
   ];
 }
 

@@ -1,7 +1,7 @@
 import { getLink, openRoute } from "@tscni/netlink";
 import { listRecords, type Owner, type Recorded, recordedNetworks, removeRecord } from "@tscni/record";
 import { statIfPresent } from "@tscni/sys";
-import { CniError, ErrorCode } from "@tscni/types";
+import { CniError, ErrorCode, type Result } from "@tscni/types";
 import { keyOf, type Mapping, portText } from "./mapping.ts";
 import { kind, ownerText, type Publication, sameMapping } from "./publication.ts";
 
@@ -23,14 +23,26 @@ export function allPublished(): Published[] {
     .filter((record): record is Published => record.data !== undefined);
 }
 
+/** The interfaces on the host that a result names, as far as they are there: later, one that is not is gone. */
+export function presentInterfaces({ interfaces }: Result): string[] {
+  const names = interfaces.filter(({ sandbox }) => !sandbox).map(({ name }) => name);
+  if (names.length === 0) return [];
+  using host = openRoute();
+  return names.filter((name) => getLink(host, { name }) !== undefined);
+}
+
 /**
  * Whether a container is gone: an interface that it had on the host is not there any more or, where it had none, its
  * namespace is not. In doubt it lives.
  */
 export function isGone({ hostInterfaces, netns }: Publication): boolean {
-  if (hostInterfaces.length === 0) return netns !== "" && statIfPresent(netns) === undefined;
-  using host = openRoute();
-  return hostInterfaces.some((name) => getLink(host, { name }) === undefined);
+  try {
+    if (hostInterfaces.length === 0) return netns !== "" && statIfPresent(netns) === undefined;
+    using host = openRoute();
+    return hostInterfaces.some((name) => getLink(host, { name }) === undefined);
+  } catch {
+    return false;
+  }
 }
 
 /** The error of an ADD that asks for a port which is somebody else's. */

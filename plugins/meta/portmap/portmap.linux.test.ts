@@ -122,6 +122,22 @@ describe.each(backends)("with %s", (backend) => {
     for (const c of [all, none]) await lab.node.ok("CHECK", c.conf, { netns: c.ns, id: c.id });
   });
 
+  test("connections that others lead to the container keep their source", async (test) => {
+    lab = makeLab(backend);
+    const { host } = lab.node;
+    const c = await lab.publish([port(8080)]);
+    const second = await lab.connect({ id: "c2" });
+    lab.serve(c, "tcp4", 80);
+    // As kube-proxy does, which has the answers between containers of a bridge meet netfilter.
+    const key = "/proc/sys/net/bridge/bridge-nf-call-iptables";
+    if (host.run("sh", "-c", `echo 1 >${key} 2>/dev/null && echo set || true`) === "")
+      test.skip("the kernel lacks br_netfilter (CONFIG_BRIDGE_NETFILTER)");
+    host.run("nft", "add table ip kube; add chain ip kube pre { type nat hook prerouting priority -110; }");
+    host.run("nft", "add rule ip kube pre ip daddr 198.51.100.1 tcp dport 8080 dnat to 10.88.0.2:80");
+    expect(lab.ask(second.ns, "tcp4", "198.51.100.1", 8080)).toBe("c1 10.88.0.3");
+    expect(lab.ask(second.ns, "tcp4", "192.0.2.1", 8080)).toBe("c1 10.88.0.1");
+  });
+
   test("a range of ports, as Podman passes it: one mapping each, many in a rule", async () => {
     lab = makeLab(backend);
     const ports = Array.from({ length: 40 }, (_, i) => port(9000 + i, 7000 + i, { hostIP: "" }));
