@@ -3,7 +3,14 @@ import { makeNamespace, type TestNamespace } from "@tscni/test-support";
 import { expect, onTestFinished, test } from "vitest";
 import { deleteConnections, listConnections } from "./conntrack.ts";
 import { type Netlink, openNetfilter } from "./netlink.ts";
-import { countNftRules, getNftElement, hasNftChain, listNftElements, listNftRules } from "./nftables.ts";
+import {
+  addNftElements,
+  countNftRules,
+  getNftElement,
+  hasNftChain,
+  listNftElements,
+  listNftRules,
+} from "./nftables.ts";
 import { ipOf } from "./testing.ts";
 
 function newPlace(): { ns: TestNamespace; netlink: Netlink } {
@@ -118,4 +125,49 @@ test("rules' handles and comments, elements' owners and targets", () => {
   expect(listNftElements(netlink, "inet", "t", "n")).toEqual([
     { key: Uint8Array.of(0, 80), comment: undefined, chain: undefined, value: Uint8Array.of(10, 1, 0, 6) },
   ]);
+});
+
+test("elements are added as nft adds them, all or none", () => {
+  const { ns, netlink } = newPlace();
+  const tables = (name: string) =>
+    `add table inet ${name}; add chain inet ${name} c; add map inet ${name} m { type ipv4_addr : verdict; };
+     add set inet ${name} pairs { type ifname . ether_addr; }; add set inet ${name} names { type ifname; };`;
+  ns.run("nft", `${tables("ours")} ${tables("theirs")}`);
+  const name = new TextEncoder().encode("veth0123456789a");
+  const padded = (bytes: Iterable<number>, length: number) =>
+    Uint8Array.from({ length }, (_, i) => [...bytes][i] ?? 0);
+  const comment = "x".repeat(127);
+  addNftElements(netlink, "inet", "ours", [
+    { set: "m", key: Uint8Array.of(10, 1, 0, 5), goTo: "c", comment: "net: a, if: eth0" },
+    { set: "names", key: padded(name, 16), comment },
+    { set: "pairs", key: padded([...padded(name, 16), 2, 0, 0, 0, 0, 1], 24) },
+  ]);
+  ns.run(
+    "nft",
+    `add element inet theirs m { 10.1.0.5 comment "net: a, if: eth0" : goto c };
+     add element inet theirs names { "veth0123456789a" comment "${comment}" };
+     add element inet theirs pairs { "veth0123456789a" . 02:00:00:00:00:01 }`,
+  );
+  const listed = (table: string) => ns.run("nft", "list", "table", "inet", table).replace(table, "");
+  expect(listed("ours")).toBe(listed("theirs"));
+  for (const set of ["m", "names", "pairs"])
+    expect(listNftElements(netlink, "inet", "ours", set)).toEqual(
+      listNftElements(netlink, "inet", "theirs", set),
+    );
+
+  const again = { set: "m", key: Uint8Array.of(10, 1, 0, 5), goTo: "c" };
+  addNftElements(netlink, "inet", "ours", [again]);
+  addNftElements(netlink, "inet", "ours", []);
+  const before = listed("ours");
+  const good = { set: "m", key: Uint8Array.of(10, 1, 0, 6), goTo: "c" };
+  for (const [bad, code] of [
+    [{ ...good, key: Uint8Array.of(10, 1, 0, 7), goTo: "nonesuch" }, "ENOENT"],
+    [{ ...good, set: "nonesuch" }, "ENOENT"],
+    [{ set: "m", key: Uint8Array.of(1, 2, 3), goTo: "c" }, "EINVAL"],
+  ] as const)
+    expect(() => addNftElements(netlink, "inet", "ours", [good, bad])).toThrow(
+      expect.objectContaining({ code }),
+    );
+  expect(() => addNftElements(netlink, "inet", "nonesuch", [good])).toThrow(/ENOENT/);
+  expect(listed("ours")).toBe(before);
 });

@@ -17,6 +17,7 @@ import { cString, u32 } from "./codecs.ts";
 import { type ExtendedAck, NetlinkError } from "./error.ts";
 import { type Format, type Message, nameOf, type Requester, typeOf, type Verb } from "./message.ts";
 import { Attributes, type AttributeValues, type Entries, type Fields, type FieldValues } from "./table.ts";
+import { batchFormat } from "./tables/netfilter.ts";
 import { Wire } from "./wire.ts";
 
 // linux/netlink.h
@@ -244,6 +245,27 @@ export class Netlink implements Requester {
     return outcomes;
   }
 
+  /**
+   * Sends requests of one of netfilter's subsystems (NFNL_SUBSYS_*) as a transaction: all are done, or none. They must
+   * be few enough for one message. Throws the first NetlinkError.
+   */
+  transaction(subsystem: number, fill: (requests: Requester) => void): void {
+    const wire = new Wire(1 << 10);
+    const pending: Pending[] = [];
+    const header = { resourceId: subsystem };
+    this.#put(wire, batchFormat, "NEW", 0, header, {}, "begin");
+    fill({
+      request: (format, verb, flags, header, attributes, subject) => {
+        pending.push(this.#put(wire, format, verb, flags | NLM_F_ACK, header, attributes, subject));
+      },
+    });
+    const [first] = pending;
+    if (first === undefined) return;
+    this.#put(wire, batchFormat, "GET", 0, header, {}, "end");
+    const failure = this.#sendBatch(wire, pending).find((error) => error !== undefined);
+    if (failure !== undefined) throw failure;
+  }
+
   #sendBatch(wire: Wire, pending: Pending[]): (NetlinkError | undefined)[] {
     const outcomes = new Array<NetlinkError | undefined>(pending.length).fill(undefined);
     let open = pending.length;
@@ -251,6 +273,7 @@ export class Netlink implements Requester {
     this.#receive(pending[0]!.sequence, (type, flags, sequence, from, to) => {
       if (type !== NLMSG_ERROR) return false;
       const which = pending.findIndex((request) => request.sequence === sequence);
+      if (which < 0) throw refusal({ sequence, name: "NFNL_BATCH", subject: "" }, flags, from, to);
       outcomes[which] = refusal(pending[which]!, flags, from, to);
       return --open === 0;
     });

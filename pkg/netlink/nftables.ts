@@ -1,8 +1,9 @@
 import { NetlinkError } from "./error.ts";
 import { AF_BRIDGE, AF_INET, AF_INET6, NFPROTO_INET } from "./families.ts";
+import { NLM_F_CREATE } from "./flags.ts";
 import type { MessageOf } from "./message.ts";
 import type { Netlink } from "./netlink.ts";
-import { nftChainFormat, nftElementFormat, nftRuleFormat } from "./tables/nftables.ts";
+import { NFNL_SUBSYS_NFTABLES, nftChainFormat, nftElementFormat, nftRuleFormat } from "./tables/nftables.ts";
 
 /*
  * Looking at nftables without starting a process; changes go through nft itself (pkg/nftables). iptables-nft's
@@ -76,6 +77,50 @@ export function getNftElement(
     netlink.get(nftElementFormat, { family: families[family] }, attributes, `element of ${set}`),
   ]);
   return elementsIn(found)[0];
+}
+
+/** An element to be added to a set or to a map of verdicts. */
+export interface NftElement {
+  set: string;
+  key: Uint8Array;
+  /** The chain that a map's element goes to. */
+  goTo?: string;
+  comment?: string;
+}
+
+/**
+ * Adds elements to sets and maps of a table that are there, all or none, and without the 2 ms that nft takes. One that
+ * is there with the same data is fine, and keeps its comment. Throws NetlinkError.
+ */
+export function addNftElements(
+  netlink: Netlink,
+  family: NftFamily,
+  table: string,
+  elements: readonly NftElement[],
+): void {
+  netlink.transaction(NFNL_SUBSYS_NFTABLES, (requests) => {
+    for (const { set, key, goTo, comment } of elements) {
+      const element = {
+        key: { value: key },
+        data: goTo === undefined ? undefined : { verdict: { code: NFT_GOTO, chain: goTo } },
+        userData: comment === undefined ? undefined : commentData(comment),
+      };
+      const header = { family: families[family] };
+      const attributes = { table, set, elements: { list: [element] } };
+      requests.request(nftElementFormat, "NEW", NLM_F_CREATE, header, attributes, `element of ${set}`);
+    }
+  });
+}
+
+/** linux/netfilter/nf_tables.h: -4 */
+const NFT_GOTO = 0xfffffffc;
+
+function commentData(comment: string): Uint8Array {
+  const text = new TextEncoder().encode(comment);
+  const data = new Uint8Array(text.length + 3);
+  data.set([0, text.length + 1]);
+  data.set(text, 2);
+  return data;
 }
 
 /** All elements of a set or map; none when it is not there. */

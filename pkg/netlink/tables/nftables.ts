@@ -1,9 +1,9 @@
-import { bytes, cString, u64be } from "../codecs.ts";
+import { bytes, cString, u32be, u64be } from "../codecs.ts";
 import { Attributes, each } from "../table.ts";
 import { netfilterFormat } from "./netfilter.ts";
 
 // linux/netfilter/nf_tables.h, as far as looking needs it.
-const NFNL_SUBSYS_NFTABLES = 10;
+export const NFNL_SUBSYS_NFTABLES = 10;
 
 /** NFT_MSG_{NEW,GET,DEL}CHAIN */
 export const nftChainFormat = netfilterFormat(
@@ -26,7 +26,7 @@ export const nftRuleFormat = netfilterFormat(
   })),
 );
 
-const verdict = new Attributes(() => ({ chain: [2, cString] }));
+const verdict = new Attributes(() => ({ code: [1, u32be], chain: [2, cString] }));
 const element = new Attributes(() => ({
   key: [1, new Attributes(() => ({ value: [1, bytes] }))],
   data: [2, new Attributes(() => ({ value: [1, bytes], verdict: [2, verdict] }))],
