@@ -1,4 +1,4 @@
-import { confSchema, dnsConf, type Infer, integer, ipamConf, mac, v } from "@tscni/conf";
+import { confSchema, dnsConf, type Infer, integer, ipamConf, mac, masqueradeKeys, v } from "@tscni/conf";
 import { interfaceNameProblem } from "@tscni/types";
 
 const off = () => v.optional(v.boolean(), false);
@@ -28,16 +28,7 @@ const keys = confSchema({
   isGateway: off(),
   isDefaultGateway: off(),
   forceAddress: off(),
-  ipMasq: off(),
-  ipMasqBackend: v.optional(
-    v.check(
-      v.string(),
-      (name) => name === "" || name === "iptables" || name === "nftables",
-      (name) => `unknown ipmasq backend "${name}"`,
-      { enum: ["iptables", "nftables", ""] },
-    ),
-    "",
-  ),
+  ...masqueradeKeys(),
   macspoofchk: off(),
   mtu: v.optional(integer(0), 0),
   hairpinMode: off(),
@@ -76,7 +67,3 @@ export const BridgeConf = v.check(
 );
 
 export type BridgeConf = Infer<typeof BridgeConf>;
-
-/** The backend that a config names; undefined leaves the choice to the machine. */
-export const masqBackendOf = ({ ipMasqBackend }: BridgeConf): "iptables" | "nftables" | undefined =>
-  ipMasqBackend === "" ? undefined : (ipMasqBackend as "iptables" | "nftables");

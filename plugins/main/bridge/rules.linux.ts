@@ -1,3 +1,4 @@
+import { masqBackendOf } from "@tscni/conf";
 import {
   beginDeleteMasquerade,
   beginMasquerade,
@@ -12,7 +13,7 @@ import {
 } from "@tscni/masquerade";
 import type { Call, Undo, ValidAttachment } from "@tscni/skel";
 import { messageOf, type Result } from "@tscni/types";
-import { type BridgeConf, masqBackendOf } from "./conf.ts";
+import type { BridgeConf } from "./conf.ts";
 import {
   beginDeleteSpoofCheck,
   beginSpoofCheck,

@@ -1,3 +1,4 @@
+import { masqBackendOf } from "@tscni/conf";
 import {
   createVeth,
   deleteAttachmentLink,
@@ -11,10 +12,22 @@ import {
   waitUntilUp,
 } from "@tscni/ip";
 import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
+import {
+  beginDeleteMasquerade,
+  beginMasquerade,
+  begun,
+  deleteMasquerade,
+  deleteMasquerades,
+  gcMasquerade,
+  masqueradeStatus,
+  type Pending,
+  repairMasquerade,
+  verifyMasquerade,
+} from "@tscni/masquerade";
 import { openRoute, setLink } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
-import { attemptAll, type Call, definePlugin } from "@tscni/skel";
-import { emptyResult, type Result } from "@tscni/types";
+import { attemptAll, type Call, definePlugin, type Undo } from "@tscni/skel";
+import { emptyResult, messageOf, type Result } from "@tscni/types";
 import { PtpConf } from "./conf.ts";
 import { configureContainer, configureHost, prepareHost, verifyHost, withGateways } from "./ends.linux.ts";
 
@@ -35,6 +48,8 @@ export default definePlugin({
     const leased = await addLease(call, undo);
     if (leased) undo.defer(() => removeLink(call)); // before the lease, as in DEL: no interface keeps a free address
     const lease = leased && withGateways(leased);
+    // Another process makes the rules, beside us.
+    const rules = lease && call.conf.ipMasq ? masquerade(call, addressesOf(lease), undo) : undefined;
     if (lease) {
       prepareHost(veth.host, lease);
       configureContainer(sandbox, container, veth.container, lease);
@@ -44,12 +59,25 @@ export default definePlugin({
     }
     waitUntilUp(host, veth.host.index, veth.host.name);
     waitUntilUp(container, veth.container.index, call.ifName);
+    rules?.wait();
     return resultOf(call, veth, lease);
   },
 
+  delNext({ network, ...call }, next) {
+    const others = next.map(({ containerID, ifname }) => ({
+      network,
+      containerId: containerID,
+      ifName: ifname,
+    }));
+    deleteMasquerades([{ ...call, network }, ...others]);
+  },
+
   async del(call) {
+    // Deleting either waits for the kernel, 20 ms and more, so they go side by side.
+    const rules = begun(() => beginDeleteMasquerade(call, addressesOf(call.prevResult)));
     await attemptAll(
       () => removeLink(call),
+      () => finish(call, rules), // before the lease: a rule must not outlive its owner's address
       () => releaseLease(call),
     );
   },
@@ -67,9 +95,16 @@ export default definePlugin({
       verifyPeer(host, result, link),
       result.ips.filter((ip) => ip.interface === position),
     );
+    if (call.conf.ipMasq) verifyMasquerade(call, addressesOf(result), masqBackendOf(call.conf));
+  },
+
+  repair(call) {
+    const addresses = addressesOf(requirePrevResult(call.prevResult));
+    if (call.conf.ipMasq) repairMasquerade(call, addresses, masqBackendOf(call.conf));
   },
 
   async status(call) {
+    if (call.conf.ipMasq) masqueradeStatus(masqBackendOf(call.conf));
     await ipamStatus(call);
   },
 
@@ -78,6 +113,7 @@ export default definePlugin({
     using host = openRoute();
     await attemptAll(
       () => gcAttachmentLinks(host, call, (link) => link.master === undefined),
+      () => gcMasquerade(call.network, call.validAttachments ?? [], call.conf.ipMasq, call.warn),
       () => gcLeases(call),
     );
   },
@@ -87,6 +123,31 @@ export default definePlugin({
 function removeLink(call: PtpCall): void {
   using host = openRoute();
   deleteAttachmentLink(host, call, call.netns);
+}
+
+const addressesOf = (result: Result = emptyResult()): string[] => result.ips.map(({ address }) => address);
+
+/** Starts masquerading the addresses; undo waits for that and takes it back. */
+function masquerade(call: PtpCall, addresses: string[], undo: Undo): Pending {
+  let rules: Pending | undefined;
+  undo.defer(() => {
+    try {
+      rules?.wait();
+    } catch {} // That is why we are here.
+    deleteMasquerade(call, addresses);
+  });
+  rules = beginMasquerade(call, addresses, masqBackendOf(call.conf));
+  return rules;
+}
+
+/** A failure to remove rules counts where the config asks for them; otherwise there were most likely none. */
+function finish(call: PtpCall, rules: Pending): void {
+  try {
+    rules.wait();
+  } catch (error) {
+    if (call.conf.ipMasq) throw error;
+    call.warn(messageOf(error));
+  }
 }
 
 /** The host's end and the container's, which has the addresses. */
