@@ -107,11 +107,18 @@ static const program *program_named(const char *name) {
   return NULL;
 }
 
-/* By the name of the link that was called, or `tscni NAME`; "about" answers for all the rest. */
+/* By the name of the link that was called, or `tscni NAME`; "about" answers for all the rest. With arguments, which no
+ * runtime gives a plugin, NAME.command where there is one: what plugins have for people stays out of their calls. */
 static const program *chosen(int argc, char **argv) {
   const char *called = argc > 0 ? argv[0] : "tscni", *slash = strrchr(called, '/');
   const char *name = slash == NULL ? called : slash + 1;
-  if (strcmp(name, "tscni") == 0 && argc > 1) name = argv[1];
+  if (strcmp(name, "tscni") == 0 && argc > 1) name = argv[1], argc--;
+  if (argc > 1) {
+    char command[64];
+    snprintf(command, sizeof command, "%s.command", name);
+    const program *found = program_named(command);
+    if (found != NULL) return found;
+  }
   const program *found = program_named(name);
   return found != NULL ? found : program_named("about");
 }

@@ -28,13 +28,18 @@ const plugin = (name: string, kind: Partial<PluginPackage> = {}): PluginPackage 
   folder: "",
   isIpam: false,
   delegates: false,
+  hasCommand: false,
   ...kind,
 });
-const plugins = [plugin("pool", { isIpam: true }), plugin("wire", { delegates: true }), plugin("lo")];
+const plugins = [
+  plugin("pool", { isIpam: true, hasCommand: true }),
+  plugin("wire", { delegates: true }),
+  plugin("lo"),
+];
 const sources = programSources(plugins, "1.2.3");
 
 test("there is a program for each plugin, and one that answers for the rest", () => {
-  expect([...sources.keys()]).toEqual(["about", "pool", "wire", "lo"]);
+  expect([...sources.keys()]).toEqual(["about", "pool", "wire", "lo", "pool.command"]);
   expect(sources.get("about")).toContain('about("1.2.3", {"pool":"does \\"pool\\""');
 });
 

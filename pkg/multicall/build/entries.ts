@@ -12,6 +12,8 @@ export interface PluginPackage {
   isIpam: boolean;
   /** Whether it has addresses handed out by another. */
   delegates: boolean;
+  /** Whether it does something for people who call it with arguments: the module `./command` among its exports. */
+  hasCommand: boolean;
 }
 
 /** The plugins, by what lies in plugins/ and windows/. */
@@ -31,6 +33,7 @@ function packageAt(root: string, path: string): PluginPackage {
     folder: join(root, path),
     isIpam: path.startsWith("plugins/ipam/"),
     delegates: sourcesIn(join(root, path)).some((source) => source.includes('from "@tscni/ipam"')),
+    hasCommand: Object.hasOwn(json.exports ?? {}, "./command"),
   };
 }
 
@@ -51,8 +54,19 @@ export function programSources(plugins: readonly PluginPackage[], version: strin
       `import { about } from "../about.ts";\nabout(${JSON.stringify(version)}, ${JSON.stringify(abouts)});\n`,
     ],
     ...plugins.map((plugin) => [plugin.name, pluginSource(plugin, plugins)] as const),
+    ...plugins.filter(({ hasCommand }) => hasCommand).map(commandProgram),
   ]);
 }
+
+/** A plugin called with arguments is another program (pkg/engine/host/main.c), so that its own stays small. */
+const commandProgram = ({ name, packageName }: PluginPackage) =>
+  [
+    `${name}.command`,
+    `import { command } from "${packageName}/command";
+import { argumentsOf } from "../called-as.ts";
+command(argumentsOf("${name}"), process.env);
+`,
+  ] as const;
 
 function pluginSource({ packageName, delegates }: PluginPackage, plugins: readonly PluginPackage[]): string {
   if (!delegates) {

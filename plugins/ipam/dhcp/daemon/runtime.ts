@@ -11,7 +11,8 @@ const links = 64;
 
 /** Lets the engine do what it has to: go on with what was promised and, in Bun, deliver signals. */
 export async function nextTurn(): Promise<void> {
-  if (typeof setImmediate === "function") return new Promise((resolve) => setImmediate(resolve));
+  const { setImmediate: later } = globalThis; // which QuickJS lacks
+  if (later !== undefined) return new Promise((resolve) => void later(resolve));
   for (let i = 0; i < links; i++) await undefined;
 }
 
