@@ -52,6 +52,11 @@ export class Table {
     );
   }
 
+  /** A chain's rules whose lines have this text, as iptables-save writes it: the few out of thousands. */
+  rulesWith(chain: string, text: string): Rule[] {
+    return (this.#lines.get(chain) ?? []).filter((line) => line.includes(text)).map(ruleOf);
+  }
+
   /** Every rule of every chain that jumps or goes to one. */
   references(target: string): { chain: string; rule: Rule }[] {
     this.#byTarget ??= this.#indexed();

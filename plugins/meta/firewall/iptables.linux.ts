@@ -10,7 +10,7 @@ import {
   type Table,
   TableChange,
 } from "@tscni/iptables";
-import { familiesOf, ofFamily, type Policy, type Wanted } from "./protection.ts";
+import { familiesOf, ofFamily, type Policy, type Wanted, withPrefix } from "./protection.ts";
 import * as rules from "./rules.ts";
 
 const filter = "filter";
@@ -79,8 +79,9 @@ function addAddresses(change: TableChange, table: Table, addresses: readonly str
     change.insert("FORWARD", Math.max(position, 1), rules.jumpToForward);
   if (!table.hasRule(rules.forwardChain, rules.jumpToAdmin(admin)))
     change.insert(rules.forwardChain, 1, rules.jumpToAdmin(admin));
-  for (const rule of addresses.flatMap(rules.addressRules))
-    if (!table.hasRule(rules.forwardChain, rule)) change.append(rules.forwardChain, rule);
+  for (const address of addresses)
+    for (const rule of rules.addressRules(address))
+      if (timesIn(table, address, rule) === 0) change.append(rules.forwardChain, rule);
 }
 
 function addPolicy(change: TableChange, table: Table, policy: Policy): void {
@@ -133,16 +134,19 @@ export function deleteRules(addresses: readonly string[], lock: number): void {
 
 function deletions(addresses: readonly string[], table?: Table): TableChange {
   const change = new TableChange(filter);
-  for (const rule of addresses.flatMap(rules.addressRules)) {
-    const times = table === undefined ? 1 : timesIn(table, rule);
-    for (let i = 0; i < times; i++) change.delete(rules.forwardChain, rule);
-  }
+  for (const address of addresses)
+    for (const rule of rules.addressRules(address)) {
+      const times = table === undefined ? 1 : timesIn(table, address, rule);
+      for (let i = 0; i < times; i++) change.delete(rules.forwardChain, rule);
+    }
   return change;
 }
 
-function timesIn(table: Table, rule: Rule): number {
+/** How often a rule of an address is in CNI-FORWARD. */
+function timesIn(table: Table, address: string, rule: Rule): number {
   const key = ruleKey(rule);
-  return table.rules(rules.forwardChain).filter((each) => ruleKey(each) === key).length;
+  const candidates = table.rulesWith(rules.forwardChain, ` ${withPrefix(address)} `);
+  return candidates.filter((each) => ruleKey(each) === key).length;
 }
 
 function deleteFound(family: Family, addresses: readonly string[], lock: number): void {
@@ -160,24 +164,29 @@ function deleteFound(family: Family, addresses: readonly string[], lock: number)
 export function verifyRules(wanted: Wanted, part: Part): void {
   for (const family of familiesOf(wanted.addresses)) {
     const table = readTable(family, filter);
-    const expect = (chain: string, rule: Rule) => {
-      if (!table.hasRule(chain, rule))
-        throw mismatch(
-          `${chain} of ${family === 4 ? "iptables" : "ip6tables"} lacks the rule ${rule.join(" ")}`,
-        );
-    };
-    if (part.addresses) {
-      expect("FORWARD", rules.jumpToForward);
-      expect(rules.forwardChain, rules.jumpToAdmin(wanted.adminChain));
-      for (const rule of ofFamily(wanted.addresses, family).flatMap(rules.addressRules))
-        expect(rules.forwardChain, rule);
-    }
-    if (!part.policy || wanted.policy === undefined) continue;
-    expect("FORWARD", rules.jumpToStage1);
-    if (!precedes(table)) throw mismatch(`FORWARD has ${rules.forwardChain} in front of ${rules.stage1}`);
-    for (const rule of rules.stage1Rules(wanted.policy)) expect(rules.stage1, rule);
-    expect(rules.stage2, rules.stage2Rule(wanted.policy));
+    const lacks = (chain: string, rule: Rule) =>
+      mismatch(`${chain} of ${family === 4 ? "iptables" : "ip6tables"} lacks the rule ${rule.join(" ")}`);
+    for (const [chain, rule] of sharedRules(wanted, part))
+      if (!table.hasRule(chain, rule)) throw lacks(chain, rule);
+    if (part.policy && wanted.policy && !precedes(table))
+      throw mismatch(`FORWARD has ${rules.forwardChain} in front of ${rules.stage1}`);
+    if (!part.addresses) continue;
+    for (const address of ofFamily(wanted.addresses, family))
+      for (const rule of rules.addressRules(address))
+        if (timesIn(table, address, rule) === 0) throw lacks(rules.forwardChain, rule);
   }
+}
+
+/** The rules that an attachment needs and others may need, too. */
+function sharedRules({ adminChain, policy }: Wanted, part: Part): [chain: string, rule: Rule][] {
+  const found: [string, Rule][] = [];
+  if (part.addresses)
+    found.push(["FORWARD", rules.jumpToForward], [rules.forwardChain, rules.jumpToAdmin(adminChain)]);
+  if (!part.policy || policy === undefined) return found;
+  found.push(["FORWARD", rules.jumpToStage1]);
+  for (const rule of rules.stage1Rules(policy)) found.push([rules.stage1, rule]);
+  found.push([rules.stage2, rules.stage2Rule(policy)]);
+  return found;
 }
 
 /** Throws IptablesError when neither iptables nor ip6tables can be used. */
