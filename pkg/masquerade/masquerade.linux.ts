@@ -70,11 +70,14 @@ function waitable(backend: Backend | undefined, begin: Readonly<Record<Backend, 
   };
 }
 
+/** Elements alone go into the kernel at once; whatever takes more is nft's work. */
 function beginNft(owner: Owner, cidrs: readonly Cidr[]): Pending {
   using lock = new KindLock(kind);
   using netfilter = openNetfilter();
-  const statements = own.additions(netfilter, owner, cidrs);
-  return statements.length === 0 ? nothing : startNft(statements, lock.fd);
+  const missing = own.additions(netfilter, owner, cidrs);
+  if (missing.statements.length > 0) return startNft(own.additionStatements(missing), lock.fd);
+  own.addElements(netfilter, missing.elements);
+  return nothing;
 }
 
 /** Puts back what is missing of an attachment's rules. */

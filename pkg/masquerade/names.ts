@@ -22,10 +22,12 @@ export const networkHash = (network: string): string => sha512(network).slice(0,
 export const ownerHash = ({ network, containerId, ifName }: Owner): string =>
   `${networkHash(network)}-${sha512(`${ifName}:${containerId}`).slice(0, 16)}`;
 
-/** The whole comment; nft keeps no more than 127 bytes of it. */
+/** The whole comment; nft keeps no more than 127 bytes of it, and has no way to write a quote. */
 export function nftCommentOf(owner: Owner): string {
   const { network, containerId, ifName } = owner;
-  return `${ownerHash(owner)}, net: ${network}, if: ${ifName}, id: ${containerId}`.slice(0, 127);
+  let printable = "";
+  for (const c of ifName) if (c >= " " && c < "\x7f" && c !== '"' && c !== "\\") printable += c;
+  return `${ownerHash(owner)}, net: ${network}, if: ${printable}, id: ${containerId}`.slice(0, 127);
 }
 
 /** The chain of a subnet in our nftables table, such as `net-10.1.0.0-24`, which gives addresses back as they are. */

@@ -1,5 +1,12 @@
 import { type Cidr, ipBytes, ipOfBytes, ipText } from "@tscni/addr";
-import { countNftRules, getNftElement, hasNftChain, listNftElements, type Netlink } from "@tscni/netlink";
+import {
+  addNftElements,
+  countNftRules,
+  getNftElement,
+  hasNftChain,
+  listNftElements,
+  type Netlink,
+} from "@tscni/netlink";
 import { address, identifier, type NftText, nft, quoted } from "@tscni/nftables";
 import type { Owner } from "@tscni/record";
 import { CniError, ErrorCode } from "@tscni/types";
@@ -55,12 +62,21 @@ const find = (netfilter: Netlink, { ip }: Cidr) =>
 const isOurs = (owner: Owner, found: { comment: string | undefined } | undefined): boolean =>
   found?.comment?.startsWith(ownerHash(owner)) ?? false;
 
+/** What is missing for an attachment's addresses to be masqueraded. */
+export interface Additions {
+  /** To be done first, in one transaction with the elements: empty where table and chains are there. */
+  statements: NftText[];
+  /** The addresses' elements. */
+  elements: { cidr: Cidr; chain: string; comment: string }[];
+}
+
 /**
  * What has to be done for an attachment's addresses to be masqueraded; nothing when all is there. An address that has
  * an older owner changes hands: IPAM gave it to the new one. Hold the lock from here to the transaction.
  */
-export function additions(netfilter: Netlink, owner: Owner, cidrs: readonly Cidr[]): NftText[] {
+export function additions(netfilter: Netlink, owner: Owner, cidrs: readonly Cidr[]): Additions {
   const statements: NftText[] = [];
+  const elements: Additions["elements"] = [];
   const rules = (chain: string) => countNftRules(netfilter, "inet", table, chain);
   if (rules(hook) !== hookRules) statements.push(...skeleton());
   const chains = new Set<string>();
@@ -71,11 +87,34 @@ export function additions(netfilter: Netlink, owner: Owner, cidrs: readonly Cidr
     const found = find(netfilter, cidr);
     if (isOurs(owner, found) && found?.chain === chain) continue;
     if (found !== undefined) statements.push(deletion(cidr));
-    const map = identifier(mapOf(cidr.ip.family));
-    const key = nft`${address(ipText(cidr.ip))} comment ${quoted(nftCommentOf(owner))}`;
-    statements.push(nft`add element ${t} ${map} { ${key} : goto ${identifier(chain)} }`);
+    elements.push({ cidr, chain, comment: nftCommentOf(owner) });
   }
-  return statements;
+  return { statements, elements };
+}
+
+/** All of it as statements for nft. */
+export const additionStatements = ({ statements, elements }: Additions): NftText[] => [
+  ...statements,
+  ...elements.map(({ cidr, chain, comment }) => {
+    const key = nft`${address(ipText(cidr.ip))} comment ${quoted(comment)}`;
+    const map = identifier(mapOf(cidr.ip.family));
+    return nft`add element ${t} ${map} { ${key} : goto ${identifier(chain)} }`;
+  }),
+];
+
+/** Adds the elements alone, where everything else is there. Throws NetlinkError. */
+export function addElements(netfilter: Netlink, elements: Additions["elements"]): void {
+  addNftElements(
+    netfilter,
+    "inet",
+    table,
+    elements.map(({ cidr: { ip }, chain, comment }) => ({
+      set: mapOf(ip.family),
+      key: ipBytes(ip),
+      goTo: chain,
+      comment,
+    })),
+  );
 }
 
 /**

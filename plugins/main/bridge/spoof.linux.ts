@@ -1,6 +1,7 @@
 import { hostInterfaceName } from "@tscni/ip";
 import { networkHash, nothing, ownerHash, type Pending, retrying } from "@tscni/masquerade";
 import {
+  addNftElements,
   countNftRules,
   getNftElement,
   hasNftChain,
@@ -57,18 +58,43 @@ const skeleton: () => NftText[] = () => [
 export function beginSpoofCheck(owner: Owner, mac: string): Pending {
   writeRecord(kind, owner, { mac });
   const port = hostInterfaceName(owner);
+  const comment = `${ownerHash(owner)}, mac: ${mac}, net: ${owner.network}`.slice(0, 127);
   using lock = new KindLock(kind);
   using netfilter = openNetfilter();
-  const statements = countNftRules(netfilter, "bridge", table, hook) === 1 ? [] : skeleton();
   const old = guard(netfilter, port);
-  if (old !== undefined && old.mac !== mac) statements.push(...removal(old));
-  const comment = quoted(`${ownerHash(owner)}, mac: ${mac}, net: ${owner.network}`);
-  // The address first: a guarded port without one would drop all.
-  statements.push(
-    nft`add element ${t} allowed { ${interfaceName(port)} . ${address(mac)} }`,
-    nft`add element ${t} guarded { ${interfaceName(port)} comment ${comment} }`,
+  const isWhole = countNftRules(netfilter, "bridge", table, hook) === 1;
+  if (isWhole && (old === undefined || old.mac === mac)) {
+    // The address first: a guarded port without one would drop all.
+    addNftElements(netfilter, "bridge", table, [
+      { set: "allowed", key: pairKey(port, mac) },
+      { set: "guarded", key: portKey(port), comment },
+    ]);
+    return nothing;
+  }
+  return startNft(
+    [
+      ...(isWhole ? [] : skeleton()),
+      ...(old === undefined || old.mac === mac ? [] : removal(old)),
+      nft`add element ${t} allowed { ${interfaceName(port)} . ${address(mac)} }`,
+      nft`add element ${t} guarded { ${interfaceName(port)} comment ${quoted(comment)} }`,
+    ],
+    lock.fd,
   );
-  return startNft(statements, lock.fd);
+}
+
+/** A name as the kernel compares it: 16 bytes (IFNAMSIZ), of ASCII in our ports' case. */
+function portKey(port: string): Uint8Array {
+  const key = new Uint8Array(16);
+  for (let i = 0; i < port.length; i++) key[i] = port.charCodeAt(i);
+  return key;
+}
+
+/** A name and the 6 bytes of an address, filled up to a multiple of four. */
+function pairKey(port: string, mac: string): Uint8Array {
+  const key = new Uint8Array(24);
+  key.set(portKey(port));
+  for (let i = 0; i < 6; i++) key[16 + i] = Number.parseInt(mac.slice(i * 3, i * 3 + 2), 16);
+  return key;
 }
 
 /** A guarded port. */
@@ -80,9 +106,7 @@ interface Guard {
 }
 
 function guard(netfilter: Netlink, port: string): Guard | undefined {
-  const key = new Uint8Array(16); // IFNAMSIZ
-  for (let i = 0; i < port.length; i++) key[i] = port.charCodeAt(i);
-  const found = getNftElement(netfilter, "bridge", table, "guarded", key);
+  const found = getNftElement(netfilter, "bridge", table, "guarded", portKey(port));
   return found === undefined ? undefined : guardOf(found);
 }
 
@@ -152,12 +176,8 @@ export function verifySpoofCheck(owner: Owner, mac: string): void {
   });
 }
 
-function isAllowed(netfilter: Netlink, { port, mac }: Guard): boolean {
-  const key = new Uint8Array(24); // 16 bytes of name, 6 of address, filled up to a multiple of four
-  for (let i = 0; i < port.length; i++) key[i] = port.charCodeAt(i);
-  for (let i = 0; i < 6; i++) key[16 + i] = Number.parseInt(mac.slice(i * 3, i * 3 + 2), 16);
-  return getNftElement(netfilter, "bridge", table, "allowed", key) !== undefined;
-}
+const isAllowed = (netfilter: Netlink, { port, mac }: Guard): boolean =>
+  getNftElement(netfilter, "bridge", table, "allowed", pairKey(port, mac)) !== undefined;
 
 /** Takes away, in one transaction, what guards ports of a network's attachments that are not in the list. */
 export function gcSpoofChecks(
