@@ -37,33 +37,30 @@ type PortmapCall = Call<PortmapConf>;
 
 /** Publishes on the backend of the config. The record is written before the act. */
 export function publish(call: PortmapCall, targets: readonly Target[], result: Result): void {
-  onBackend(call.conf.backend, {
-    iptables: () => publishOn("iptables", call, targets, result, undefined),
-    nftables: () => publishOn("nftables", call, targets, result, undefined),
-  });
+  const on = (backend: Backend) => () => {
+    const publication = publicationOf(backend, call, targets, result);
+    publishOn(call, publication, undefined);
+  };
+  onBackend(call.conf.backend, { iptables: on("iptables"), nftables: on("nftables") });
 }
 
 /** Puts back what is missing of what an attachment has published. */
 export function repair(call: PortmapCall, targets: readonly Target[], result: Result): void {
   const before = readRecord<Publication>(kind, call, call.warn);
-  onBackend(before?.backend ?? call.conf.backend, {
-    iptables: () => publishOn("iptables", call, targets, result, before),
-    nftables: () => publishOn("nftables", call, targets, result, before),
-  });
+  const on = (backend: Backend) => () => {
+    const publication = publicationOf(backend, call, targets, result);
+    if (before?.heir) publication.heir = true;
+    if (before?.waits) publication.waits = true;
+    publishOn(call, publication, before ?? publication);
+  };
+  onBackend(before?.backend ?? call.conf.backend, { iptables: on("iptables"), nftables: on("nftables") });
 }
 
-function publishOn(
-  backend: Backend,
-  call: PortmapCall,
-  targets: readonly Target[],
-  result: Result,
-  before: Publication | undefined,
-): void {
+/** `before` is what the attachment has had until now. */
+function publishOn(call: PortmapCall, publication: Publication, before: Publication | undefined): void {
+  const { backend } = publication;
   const wrong = wrongBackendOptions(call.conf, backend);
   if (wrong.length > 0) throw new CniError(ErrorCode.InvalidNetworkConfig, wrongBackendText(backend, wrong));
-  const publication = publicationOf(backend, call, targets, result);
-  if (before?.heir) publication.heir = true;
-  if (before?.waits) publication.waits = true;
   writeRecord(kind, call, publication);
   if (backend === "iptables") publishIptables(call, call.conf, publication, before);
   else publishNftables(call, publication, conditionsOf(call.conf), before);

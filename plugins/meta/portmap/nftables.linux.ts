@@ -62,7 +62,7 @@ export function publishNftables(
     if (taken !== undefined)
       throw conflict(taken.mapping, `container ${taken.containerId}`, notKnownToBeGone);
   }
-  const rules = missingRules(netlink, publication, conditions);
+  const rules = missingRules(netlink, publication, conditions, before !== undefined);
   const elements = elementsOf(publication);
   if (before === undefined) {
     try {
@@ -75,16 +75,21 @@ export function publishNftables(
   replaceElements(netlink, owner, publication, before, rules);
 }
 
-/** Statements for what is missing of the table: all of it at first, nothing in most calls. */
-function missingRules(netlink: Netlink, publication: Publication, conditions: Conditions): NftText[] {
+/**
+ * Statements for what is missing of the table: all of it at first, nothing in most calls. An ADD looks at the chains
+ * that every port goes through, which tells whether the table is there and was not flushed; a repair at all.
+ */
+function missingRules(
+  netlink: Netlink,
+  publication: Publication,
+  conditions: Conditions,
+  thorough: boolean,
+): NftText[] {
   const { targets, masquerading = "none", table = "" } = publication;
   const hasRules = (chain: string, count: number) => countNftRules(netlink, "inet", table, chain) >= count;
-  const statements: NftText[] = [];
-  for (const chain in rulesOf)
-    if (!hasRules(chain, rulesOf[chain]!)) {
-      statements.push(...layout(table, conditions));
-      break;
-    }
+  const chains = thorough ? Object.keys(rulesOf) : ["hostports"];
+  const isWhole = chains.every((chain) => hasRules(chain, rulesOf[chain]!));
+  const statements = isWhole ? [] : layout(table, conditions);
   if (masquerading !== "none")
     for (const target of targets)
       if (!hasRules(masqChainOf(target, masquerading), 1))
