@@ -36,6 +36,9 @@ test("keys in any case; unknown ones and null are ignored", () => {
 
 describe("what is refused, with code and message", () => {
   test.each([
+    [{ ipMasqBackend: "ipchains" }, 7, 'ipMasqBackend: unknown ipmasq backend "ipchains"'],
+    [{ ipMasq: "yes" }, 6, 'ipMasq: "yes" is not true or false'],
+    [{ macspoofchk: 1 }, 6, "macspoofchk: 1 is not true or false"],
     [{ bridge: "" }, 7, 'bridge: "" is not an interface name'],
     [{ bridge: "../../x" }, 7, 'bridge: "../../x" is not an interface name'],
     [{ mtu: "big" }, 6, 'mtu: "big" is not a number'],
