@@ -69,8 +69,8 @@ const argumentsOf = (call: Call<NoopConf>) => ({
 });
 
 function scriptFile(args: string): string | undefined {
-  return args === "" ? undefined : parseCniArgs(`${args};
-}IgnoreUnknown=1`, ["DEBUG"]).DEBUG;
+  return args === "" ? undefined : parseCniArgs(`${args};IgnoreUnknown=1`, ["DEBUG"]).DEBUG;
+}
 
 function readScript(file: string): Script {
   try {
