@@ -33,11 +33,14 @@ export function verifyMac(what: string, link: Link, { mac }: Interface): void {
     throw mismatch(`${what} has MAC address ${link.address}, not ${mac}`);
 }
 
-/** Finds a link of the result on the kernel and compares what the result says of it. Throws on a difference. */
-export function verifyLink(netlink: Netlink, expected: Interface, kind: string): Link {
+/**
+ * Finds a link of the result on the kernel and compares what the result says of it; its kind may be any when undefined.
+ * Throws on a difference.
+ */
+export function verifyLink(netlink: Netlink, expected: Interface, kind: string | undefined): Link {
   const link = getLink(netlink, { name: expected.name });
   if (link === undefined) throw mismatch(`interface ${expected.name} is missing`);
-  if (link.kind !== kind)
+  if (kind !== undefined && link.kind !== kind)
     throw mismatch(`interface ${expected.name} is of kind ${link.kind ?? "none"}, not ${kind}`);
   verifyMac(`interface ${expected.name}`, link, expected);
   return link;
@@ -51,7 +54,7 @@ export function verifyInterface(
   container: Netlink,
   result: Result,
   { ifName, netns }: { readonly ifName: string; readonly netns: string },
-  kind: string,
+  kind: string | undefined,
 ): Link {
   const expected = containerInterfaceOf(result, ifName, netns);
   const position = result.interfaces.indexOf(expected);
