@@ -14,22 +14,17 @@ import { forgetOwnConnections } from "./connections.linux.ts";
 import {
   checkIptables,
   gcIptables,
-  mayHaveChain,
   publishIptables,
   removePublished,
   unpublishIptables,
 } from "./iptables.linux.ts";
+import { mayHaveChain } from "./iptables-chains.linux.ts";
 import { entriesOf, hostportChain } from "./iptables-layout.ts";
 import type { Target } from "./mapping.ts";
 import { hasGoRules } from "./nft-go.linux.ts";
 import { type Conditions, tableOf, tablePrefix } from "./nft-layout.ts";
-import {
-  checkNftables,
-  gcNftables,
-  publishNftables,
-  removeAllPublished,
-  unpublishNftables,
-} from "./nftables.linux.ts";
+import { checkNftables, publishNftables } from "./nftables.linux.ts";
+import { gcNftables, removeAllPublished, unpublishNftables } from "./nftables-removal.linux.ts";
 import { type Published, presentInterfaces } from "./owners.linux.ts";
 import { kind, type Publication } from "./publication.ts";
 

@@ -1,48 +1,38 @@
 import {
   type Family,
-  IptablesError,
   optionOf,
-  type Rule,
   readTable,
-  ruleKey,
   runIptables,
   startIptables,
   type Table,
   TableChange,
 } from "@tscni/iptables";
-import { hasNftChain, openNetfilter } from "@tscni/netlink";
 import { type Owner, writeRecord } from "@tscni/record";
-import { readTextFileIfPresent } from "@tscni/sys";
 import { CniError, ErrorCode, joinErrors } from "@tscni/types";
 import type { PortmapConf } from "./conf.ts";
 import {
+  attempts,
+  editChain,
+  ensureShared,
+  isRefused,
+  mayHaveChain,
+  nat,
+  type Removal,
+  removeChains,
+} from "./iptables-chains.linux.ts";
+import {
   chainOf,
-  chainPrefix,
   groupsOf,
   hostportChain,
   ownerInComment,
-  type SharedRule,
-  sameRules,
   sharedRules,
   targetRules,
 } from "./iptables-layout.ts";
+import { findGone } from "./iptables-owners.linux.ts";
 import { heldLock } from "./lock.linux.ts";
-import { addressOf, type Mapping } from "./mapping.ts";
-import {
-  allPublished,
-  conflict,
-  forget,
-  notKnownToBeGone,
-  ownersOf,
-  type Published,
-  verifyGone,
-} from "./owners.linux.ts";
-import { type Entry, kind, type Publication } from "./publication.ts";
-
-const nat = "nat";
-
-/** Others change the table between our look at it and our change, which then fails: it is tried so many times. */
-const attempts = 4;
+import { addressOf } from "./mapping.ts";
+import { allPublished, forget, type Published } from "./owners.linux.ts";
+import { kind, type Publication } from "./publication.ts";
 
 /**
  * Publishes: reads each family's table, once, then makes one transaction of what is missing in it. Throws for a port
@@ -99,156 +89,9 @@ function markShared(owner: Owner, publication: Publication): void {
       writeRecord(kind, other, { ...other.data, heir: true });
 }
 
-/** Whether iptables said no to a change, rather than being unable to do anything. */
-const isRefused = (error: unknown): boolean => error instanceof IptablesError && error.problem === "failed";
-
 function familiesOf(...publications: (Publication | undefined)[]): Family[] {
   const used = (family: Family) => publications.some((p) => p?.targets.some((t) => t.family === family));
   return ([4, 6] as const).filter(used);
-}
-
-/**
- * The containers that have our ports and are gone. Throws for one that is not. The same container may have a port
- * twice, by way of two networks: then the first rule decides.
- */
-function findGone(owner: Owner, family: Family, table: Table, publication: Publication): Published[] {
-  const target = publication.targets.find((each) => each.family === family);
-  if (target === undefined) return [];
-  const wanted = new Map<string, Mapping>();
-  for (const mapping of target.mappings) wanted.set(portKey(mapping), mapping);
-  const own = chainOf(owner.network, owner.containerId);
-  const conditions = target.entries?.map(({ rule }) => conditionsOf(rule)) ?? [];
-  const gone: Published[] = [];
-  for (const chain of chainsWithPorts(table, [...wanted.values()])) {
-    if (chain === own) continue;
-    const entries = entriesInto(table, chain);
-    if (entries.length > 0 && !entries.some((rule) => conditions.includes(conditionsOf(rule)))) continue;
-    for (const group of groupsOf(table.rules(chain))) {
-      const mapping = wanted.get(portKey(group));
-      if (mapping !== undefined) gone.push(...goneOwnersOf(owner, family, mapping, chain, entries));
-    }
-  }
-  return gone;
-}
-
-/** The containers' chains that may do something with one of these ports. */
-function chainsWithPorts(table: Table, mappings: readonly Mapping[]): string[] {
-  // Each port is a look at the whole text; with many it is less work to take every chain apart.
-  const chains =
-    mappings.length > 16
-      ? table.chains
-      : mappings.flatMap(({ hostPort }) => table.chainsWith(` --dport ${hostPort} `));
-  return [...new Set(chains)].filter((chain) => chain.startsWith(chainPrefix));
-}
-
-/** The owners of a port in another container's chain, if all of them are gone. Throws for one that is not. */
-function goneOwnersOf(
-  owner: Owner,
-  family: Family,
-  mapping: Mapping,
-  chain: string,
-  entries: readonly Rule[],
-): Published[] {
-  const owners = ownersOf(owner, family, mapping).filter(
-    (record) => chainOf(record.network, record.containerId) === chain,
-  );
-  if (owners.length > 0) {
-    verifyGone(mapping, owners);
-    return owners;
-  }
-  // Nobody's record tells of it: the Go plugin made it.
-  const named = entries.map(ownerInComment).find((found) => found !== undefined);
-  if (named?.containerId === owner.containerId) return [];
-  const who = named
-    ? `container ${named.containerId} on network ${named.network}`
-    : `the owner of the chain ${chain} of iptables`;
-  throw conflict(mapping, who, notKnownToBeGone);
-}
-
-const entriesInto = (table: Table, chain: string): Rule[] =>
-  table
-    .references(chain)
-    .filter((reference) => reference.chain === hostportChain)
-    .map(({ rule }) => rule);
-
-const portKey = (port: {
-  protocol: string;
-  hostPort: string | number;
-  hostIp?: string | undefined;
-}): string => `${port.protocol} ${port.hostIp ?? "*"} ${port.hostPort}`;
-
-/** What a rule into a container's chain asks beside protocol and port, in one way of writing it. */
-function conditionsOf(rule: Rule): string {
-  const rest: string[] = [];
-  for (let i = 0; i < rule.length; i++) {
-    if (["-p", "-j", "--dports", "--destination-ports", "--comment"].includes(rule[i]!)) i++;
-    else rest.push(rule[i]!);
-  }
-  return ruleKey(rest);
-}
-
-/** Adds what is missing of what all containers share: no rule twice, whatever was flushed. */
-function ensureShared(change: TableChange, table: Table, rules: readonly SharedRule[]): void {
-  const chains = new Set([hostportChain, ...rules.map(({ chain }) => chain)]);
-  for (const chain of chains) if (!table.has(chain)) change.createChain(chain);
-  for (const { chain, rule, first } of rules) {
-    if (table.hasRule(chain, rule)) continue;
-    if (first) change.insert(chain, 1, rule);
-    else change.append(chain, rule);
-  }
-}
-
-/** What is to become of a container's chain. */
-interface ChainEdit {
-  /** Ports that lead to these addresses go. */
-  drop: ReadonlySet<string>;
-  add?: readonly Rule[];
-  entries?: readonly Entry[];
-}
-
-/**
- * Changes a container's chain and the rules that lead to it: ports of another of its interfaces stay. A chain that
- * becomes empty is removed.
- */
-function editChain(
-  change: TableChange,
-  table: Table,
-  chain: string,
-  { drop, add = [], entries = [] }: ChainEdit,
-): void {
-  const kept = groupsOf(table.rules(chain)).filter(({ address }) => !drop.has(address));
-  const rules = [...kept.flatMap((group) => group.rules), ...add];
-  if (rules.length === 0) {
-    removeChain(change, table, chain);
-    return;
-  }
-  if (!table.has(chain)) change.createChain(chain);
-  if (!sameRules(table.rules(chain), rules)) {
-    if (table.rules(chain).length > 0) change.flush(chain);
-    for (const rule of rules) change.append(chain, rule);
-  }
-  const wanted = entries.map(({ rule }) => ruleKey(rule));
-  const present = new Set<string>();
-  for (const rule of entriesInto(table, chain)) {
-    const key = ruleKey(rule);
-    const isOther = kept.some((group) => portsOf(rule).includes(group.hostPort));
-    if (present.has(key) || !(isOther || wanted.includes(key))) change.delete(hostportChain, rule);
-    else present.add(key);
-  }
-  for (const { rule, leading } of entries) {
-    if (present.has(ruleKey(rule))) continue;
-    if (leading) change.insert(hostportChain, 1, rule);
-    else change.append(hostportChain, rule);
-  }
-}
-
-const portsOf = (rule: Rule): string[] => (optionOf(rule, "--dports") ?? "").split(",");
-
-/** Removes a chain and every rule that leads to it. */
-function removeChain(change: TableChange, table: Table, chain: string): void {
-  if (!table.has(chain)) return;
-  for (const { chain: from, rule } of table.references(chain)) change.delete(from, rule);
-  change.flush(chain).removeChain(chain);
 }
 
 /** The addresses that publications lead ports of a family to. */
@@ -280,13 +123,7 @@ export function unpublishIptables(owner: Owner, publication: Publication): void 
     removeChains(family, () => new Map([[chain, addressesOf(family, [publication])]]));
   };
   if (publication.heir) {
-    settle(
-      publication.targets.map(
-        ({ family }) =>
-          () =>
-            removeOwn(family),
-      ),
-    );
+    settle(publication.targets.map(({ family }) => removeOwn.bind(undefined, family)));
     return;
   }
   const waits = publication.targets.map(({ family, entries = [] }) => {
@@ -332,27 +169,6 @@ function settle(steps: readonly (() => void)[]): void {
   if (joined) throw joined;
 }
 
-/** What goes of a container's chain: ports that lead to these addresses, or everything. */
-export type Removal = ReadonlySet<string> | "all";
-
-/** Removes chains, or parts of them, in one transaction. Returns which of them there were. */
-export function removeChains(family: Family, removals: (table: Table) => Map<string, Removal>): string[] {
-  for (let attempt = 1; ; attempt++) {
-    const table = readTable(family, nat);
-    const change = new TableChange(nat);
-    const found = [...removals(table)].filter(([chain]) => table.has(chain));
-    for (const [chain, removal] of found)
-      if (removal === "all") removeChain(change, table, chain);
-      else editChain(change, table, chain, { drop: removal });
-    try {
-      runIptables(family, [change], heldLock());
-      return found.map(([chain]) => chain);
-    } catch (error) {
-      if (attempt === attempts || !isRefused(error)) throw error;
-    }
-  }
-}
-
 /** Removes what attachments of a network have published, by their records, in one transaction for each family. */
 export function removePublished(published: readonly Published[]): void {
   for (const family of familiesOf(...published.map(({ data }) => data))) {
@@ -392,14 +208,6 @@ export function gcIptables(
     }
     return removals;
   });
-}
-
-/** Whether a chain is, or may be, there. Starts no process: legacy tables can't be looked into without one. */
-export function mayHaveChain(family: Family, chain: string): boolean {
-  using netlink = openNetfilter();
-  if (hasNftChain(netlink, family === 4 ? "ip" : "ip6", nat, chain)) return true;
-  const names = readTextFileIfPresent(`/proc/net/${family === 4 ? "ip" : "ip6"}_tables_names`);
-  return names?.split("\n").includes(nat) ?? false;
 }
 
 /**

@@ -3,11 +3,11 @@ import type { Table } from "@tscni/iptables";
 import type { Call } from "@tscni/skel";
 import type { PortmapConf } from "./conf.ts";
 import { tablesOf } from "./host-ports.linux.ts";
-import { mayHaveChain, type Removal, removeChains } from "./iptables.linux.ts";
+import { mayHaveChain, type Removal, removeChains } from "./iptables-chains.linux.ts";
 import { chainOf, groupsOf, oldSnatChainOf } from "./iptables-layout.ts";
 import { addressOf, containerAddresses } from "./mapping.ts";
 import { removeGoRules } from "./nft-go.linux.ts";
-import { sweepNftables } from "./nftables.linux.ts";
+import { sweepNftables } from "./nftables-removal.linux.ts";
 import { allPublished } from "./owners.linux.ts";
 import type { Publication } from "./publication.ts";
 

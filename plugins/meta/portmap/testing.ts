@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
+import type { NftObject } from "@tscni/nftables";
 import { type Conf, commandIn, ip, makeNode, type TestNamespace, type TestNode } from "@tscni/test-support";
 import { expect } from "vitest";
 
@@ -196,7 +197,7 @@ export function traces({ host }: TestNode): string[] {
       .filter((line) => /CNI-[DS]N-/.test(line))
       .map((line) => `${tool} ${line.replace(/ \[\d+:\d+\]/, "")}`),
   );
-  const listing = JSON.parse(host.run("nft", "-j", "list", "ruleset")).nftables as Record<string, any>[];
+  const listing = JSON.parse(host.run("nft", "-j", "list", "ruleset")).nftables as NftObject[];
   const elements = listing
     .filter(({ map }) => map?.table.startsWith("tscni_portmap"))
     .flatMap(({ map }) =>
