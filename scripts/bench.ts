@@ -4,6 +4,7 @@
  * one of theirs in turn; medians.
  */
 import { parseArgs } from "node:util";
+import { run } from "@tscni/test-support";
 import { attachments, crowd, manyAtOnce, single } from "./lib/bench/attach.ts";
 import { chain } from "./lib/bench/chain.ts";
 import { type Curve, curve, type Point } from "./lib/bench/curve.ts";
@@ -24,6 +25,7 @@ if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds ${values.
 const [v4, v6] = ["10.98.0.0/16", "fd98::/64"];
 const metaLimits = { ADD: 1.2, CHECK: undefined, DEL: undefined };
 const bridgeLimits = { ADD: 0.7, CHECK: 0.75, DEL: 1 };
+const mainLimits = { ADD: 0.75, CHECK: undefined, DEL: undefined };
 /** By name, so that a filter costs nothing for what it leaves out. */
 const scenarios: [name: string, make: () => Scenario][] = [
   [
@@ -39,6 +41,16 @@ const scenarios: [name: string, make: () => Scenario][] = [
   ["dual stack", () => attachments("dual stack", "dual", [v4, v6], bridgeLimits)],
   ["host-local alone, ADD", hostLocal],
   ["loopback alone, ADD", loopback],
+  ["static alone, ADD", staticAlone],
+  [
+    "ptp + host-local",
+    () => attachments("ptp + host-local", "ptp", ["10.105.0.0/16"], mainLimits, { type: "ptp" }),
+  ],
+  ["macvlan + host-local", macvlan],
+  [
+    "tap + host-local",
+    () => attachments("tap + host-local", "tap", ["10.107.0.0/16"], mainLimits, { type: "tap", bridge: "" }),
+  ],
   ["tuning", () => behindBridge("tuning", tuned, metaLimits, "10.102.0.0/16")],
   ["bandwidth", () => behindBridge("bandwidth", limited, metaLimits, "10.103.0.0/16")],
   ["sbr", () => behindBridge("sbr", () => ({}), metaLimits, "10.104.0.0/16")],
@@ -75,6 +87,19 @@ function loopback(): Scenario {
     conf,
     netns: containerOf(side, round),
   }));
+}
+
+function staticAlone(): Scenario {
+  const ipam = { type: "static", addresses: [{ address: "10.98.0.2/24", gateway: "10.98.0.1" }] };
+  const conf = configFile({ cniVersion: "1.1.0", name: "fixed", type: "static", ipam });
+  return single("static alone, ADD", 2.2, () => ({ plugin: "static", command: "ADD", conf, container: "s" }));
+}
+
+function macvlan(): Scenario {
+  run("ip", "link", "add", "benchmaster", "up", "type", "veth", "peer", "name", "benchother");
+  run("ip", "link", "set", "benchother", "up");
+  const own = { type: "macvlan", master: "benchmaster" };
+  return attachments("macvlan + host-local", "macvlan", ["10.106.0.0/16"], mainLimits, own);
 }
 
 const cell = (value: string, width = 9) => value.padStart(width);

@@ -16,16 +16,22 @@ import type { Scenario } from "./measure.ts";
 /** How many containers come and go at once. */
 export const crowd = 64;
 
-/** ADD, CHECK and DEL of a network with bridge and host-local. */
-export function attachments(name: string, id: string, ranges: string[], steps: Scenario["steps"]): Scenario {
-  const networks = new Map(sides.map((side) => [side, networkOf(side, id, ranges)]));
+/** ADD, CHECK and DEL of a network with a main plugin, bridge unless `own` says otherwise, and host-local. */
+export function attachments(
+  name: string,
+  id: string,
+  ranges: string[],
+  steps: Scenario["steps"],
+  own: { type: string; [key: string]: unknown } = { type: "bridge" },
+): Scenario {
+  const networks = new Map(sides.map((side) => [side, { ...networkOf(side, id, ranges), ...own }]));
   const confs = new Map(sides.map((side) => [side, configFile(networks.get(side)!)]));
   const withResult = new Map<Side, string>();
   return {
     name,
     steps,
     run(side, step, round) {
-      const target = { plugin: "bridge", container: `c${round}`, netns: containerOf(side, round) };
+      const target = { plugin: own.type, container: `c${round}`, netns: containerOf(side, round) };
       const conf = step === "ADD" ? confs.get(side)! : withResult.get(side)!;
       const ms = timed(processOf(side, { ...target, command: step, conf }));
       if (step === "ADD")
