@@ -43,7 +43,8 @@ beforeAll(() => {
     symlinkSync(readlinkSync(join(modules, "@tscni", name)), join(copy.path, "node_modules/@tscni", name));
   }
   mkdirSync(join(copy.path, ".cache"));
-  symlinkSync(join(root, ".cache/bun"), join(copy.path, ".cache/bun")); // what the executable is built from
+  for (const name of ["bun", "engine"]) // what the executables are built from
+    symlinkSync(join(root, ".cache", name), join(copy.path, ".cache", name));
 });
 
 const made = [
@@ -85,6 +86,32 @@ test("new plugins type-check, keep the rules, pass their tests and are in the ex
     expect(JSON.parse(run("env", "CNI_COMMAND=VERSION", `dist/bin/${name}`)).supportedVersions).toContain(
       "1.1.0",
     );
+});
+
+test("docs/tutorial.md: its plugin is as it says", () => {
+  const page = readFileSync(join(root, "docs/tutorial.md"), "utf8");
+  run("scripts/new-plugin", "label", "--kind", "meta");
+  const blocks = [...page.matchAll(/```ts\n\/\/ (\S+)\n([^`]*(?:`[^`]+`[^`]*)*)```/g)];
+  expect(blocks.map(([, path]) => path)).toEqual(
+    ["conf.ts", "label.ts", "label.linux.test.ts"].map((name) => `plugins/meta/label/${name}`),
+  );
+  for (const [, path, text] of blocks) writeFileSync(join(copy.path, path!), text!);
+  run("node_modules/.bin/biome", "check", "--vcs-enabled=false", "plugins/meta/label");
+  const tsconfig = { extends: "./tsconfig.json", include: ["plugins/meta/label/*.ts"] };
+  writeFileSync(join(copy.path, "tsconfig.new.json"), JSON.stringify(tsconfig));
+  run("node_modules/.bin/tsc", "-p", "tsconfig.new.json");
+  run("scripts/bun", "--bun", "node_modules/vitest/vitest.mjs", "run", "plugins/meta/label");
+
+  const conflist = /```json\n([^`]+)```/.exec(page)![1]!;
+  writeFileSync(join(copy.path, "labelled.conflist"), conflist);
+  run("sh", "-c", "cd pkg/multicall && ../../scripts/bun build.ts");
+  const script = [
+    "mount -t tmpfs t /run && mkdir -p /run/netns /var/lib/cni && mount -t tmpfs t /var/lib/cni",
+    "export PATH=$PWD/dist/bin:$PATH CNI_PATH=$PWD/dist/bin NETCONFPATH=$PWD",
+    "ip netns add blue && cnitool add labelled /run/netns/blue >/dev/null",
+    "ip -n blue link show eth0 && cnitool check labelled /run/netns/blue && cnitool del labelled /run/netns/blue",
+  ].join(" && ");
+  expect(run("unshare", "-nm", "sh", "-c", script)).toContain("alias the lab's network");
 });
 
 test("a name that is taken or no name is refused, and nothing made", () => {
