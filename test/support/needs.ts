@@ -6,7 +6,10 @@ const features = {
   vlan: ["CONFIG_VLAN_8021Q", "ip link add probe link below type vlan id 5"],
   ipvlan: ["CONFIG_IPVLAN", "ip link add probe link below type ipvlan"],
   vrf: ["CONFIG_NET_VRF", "ip link add probe type vrf table 5"],
-  sctp: ["CONFIG_IP_SCTP", "socat -u OPEN:/dev/null SCTP4:127.0.0.1:1 2>/dev/null; grep -q '^SCTP ' /proc/net/protocols"],
+  sctp: [
+    "CONFIG_IP_SCTP",
+    "socat -u OPEN:/dev/null SCTP4:127.0.0.1:1 2>/dev/null; grep -q '^SCTP ' /proc/net/protocols",
+  ],
   "bridge VLAN filtering": ["CONFIG_BRIDGE_VLAN_FILTERING", "ip link add probe type bridge vlan_filtering 1"],
 } as const;
 
