@@ -102,7 +102,7 @@ function pluginOf(raw: unknown, fail: Fail): PluginConfig {
     capabilities: capabilitiesOf(raw, fail),
     ...(ipam === undefined ? {} : { ipam: ipamType === undefined ? {} : { type: ipamType } }),
     raw,
-    bytes: goJson(raw),
+    bytes: goJson(sortKeys(raw)),
   };
 }
 

@@ -44,6 +44,14 @@ export interface ContainerOptions {
   bandwidth?: Bandwidth;
   dns?: DnsCapability;
   cgroupPath?: string;
+  /** Addresses that the container shall have, with or without a prefix length (static, host-local). */
+  ips?: readonly string[];
+  mac?: string;
+  infinibandGUID?: string;
+  /** A device that was set aside for the container (host-device): its PCI address or auxiliary bus name. */
+  deviceID?: string;
+  /** Names for the container on each network, by the network's name (dnsname). */
+  aliases?: Readonly<Record<string, readonly string[]>>;
   /** Any other capability, by its name. */
   capabilities?: Readonly<Record<string, unknown>>;
   /** CNI_ARGS. Kubernetes' runtimes pass K8S_POD_NAME and others, with IgnoreUnknown=1. */
@@ -66,14 +74,24 @@ export function runtimeConfOf(
 }
 
 /** By the names of https://www.cni.dev/docs/conventions/#dynamic-plugin-specific-fields-capabilities--runtime-configuration */
+const wellKnown = [
+  "portMappings",
+  "bandwidth",
+  "dns",
+  "cgroupPath",
+  "ips",
+  "mac",
+  "infinibandGUID",
+  "deviceID",
+  "aliases",
+] as const satisfies readonly (keyof ContainerOptions)[];
+
 function capabilitiesOf(options: ContainerOptions): JsonObject {
-  const { portMappings, ipRanges, bandwidth, dns, cgroupPath, capabilities } = options;
+  const given = wellKnown.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]);
+  const { ipRanges, capabilities } = options;
   return {
-    ...(portMappings === undefined ? {} : { portMappings }),
+    ...Object.fromEntries(given),
     ...(ipRanges === undefined ? {} : { ipRanges: rangeSetsOf(ipRanges) }),
-    ...(bandwidth === undefined ? {} : { bandwidth }),
-    ...(dns === undefined ? {} : { dns }),
-    ...(cgroupPath === undefined ? {} : { cgroupPath }),
     ...capabilities,
   };
 }

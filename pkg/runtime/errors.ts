@@ -2,12 +2,14 @@ import { type CniError, messageOf, toCniError } from "@tscni/types";
 
 /**
  * What went wrong, for programs to branch on:
+ * - `invalid-argument`: a container id, a namespace or labels that no plugin could be given; nothing was done
  * - `not-initialized`: fewer networks are loaded than the minimum
  * - `invalid-config`: a config that can't be used; `read-failed`: one that can't be read
  * - `invalid-result`: a plugin's result contradicts itself
  * - `not-ready`, `setup-failed`, `check-failed`, `remove-failed`, `gc-failed`: plugins said no; `failures` has what each said
  */
 export type NetworkingErrorCode =
+  | "invalid-argument"
   | "not-initialized"
   | "invalid-config"
   | "read-failed"

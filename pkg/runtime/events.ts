@@ -8,13 +8,16 @@ export type NetworkingEvent =
   | { type: "removed"; containerId: string; durationMs: number }
   | {
       type: "failed";
-      operation: "setup" | "remove" | "check" | "status" | "gc";
+      operation: "setup" | "remove" | "check" | "gc";
       containerId?: string;
       durationMs: number;
       error: unknown;
     }
   /** A failed setup was taken back; `failures` tells what could not be. */
   | { type: "rolled-back"; containerId: string; failures: readonly NetworkFailure[] }
+  /** What `status` found is not what it found before. */
+  | { type: "status"; ready: true }
+  | { type: "status"; ready: false; error: NetworkingError }
   /** Other networks are in force now. */
   | { type: "networks"; networks: readonly Network[] }
   /** The config folder changed to something that can't be used; the networks of before stay. */
@@ -48,31 +51,43 @@ export class Events {
   }
 
   /**
-   * Events from now on, until the signal fires or the loop is left. One that reads slower than they come misses the oldest
-   * beyond `capacity`.
+   * Events from this call on, until the signal fires or the loop is left. One that reads slower than they come misses the
+   * oldest beyond `capacity`.
    */
-  async *stream(signal?: AbortSignal, capacity = 1000): AsyncGenerator<NetworkingEvent, void, undefined> {
+  stream(signal?: AbortSignal, capacity = 1000): AsyncIterableIterator<NetworkingEvent, undefined> {
     const queue: NetworkingEvent[] = [];
-    let wake = () => {};
-    const unsubscribe = this.subscribe((event) => {
-      queue.push(event);
-      if (queue.length > capacity) queue.shift();
-      wake();
-    });
-    const stop = () => wake();
-    signal?.addEventListener("abort", stop);
-    try {
-      while (!signal?.aborted) {
-        const event = queue.shift();
-        if (event !== undefined) yield event;
-        else
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-      }
-    } finally {
+    const readers: ((result: IteratorResult<NetworkingEvent, undefined>) => void)[] = [];
+    const done: IteratorResult<NetworkingEvent, undefined> = { done: true, value: undefined };
+    let ended = signal?.aborted ?? false;
+    const unsubscribe = ended
+      ? () => {}
+      : this.subscribe((value) => {
+          const reader = readers.shift();
+          if (reader) return reader({ done: false, value });
+          queue.push(value);
+          if (queue.length > capacity) queue.shift();
+        });
+    const end = () => {
+      ended = true;
+      queue.length = 0;
       unsubscribe();
-      signal?.removeEventListener("abort", stop);
-    }
+      signal?.removeEventListener("abort", end);
+      for (const reader of readers.splice(0)) reader(done);
+    };
+    signal?.addEventListener("abort", end, { once: true });
+    return {
+      next() {
+        const value = queue.shift();
+        if (value !== undefined) return Promise.resolve({ done: false, value });
+        return ended ? Promise.resolve(done) : new Promise((resolve) => readers.push(resolve));
+      },
+      return() {
+        end();
+        return Promise.resolve(done);
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
   }
 }

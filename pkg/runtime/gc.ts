@@ -25,16 +25,18 @@ export async function collectGarbage(
   const report: GarbageReport = { deleted: [], kept: [] };
   const failures: NetworkFailure[] = [];
   const lives = livesAmong(living);
-  const { attachments } = libcni.readCache();
+  const attachments = cachedAttachments(libcni);
 
-  for (const { name, ifName, list } of networks) {
-    // Also what no cache knows of belongs to the living, under the name that this network gives.
+  for (const { name, list } of networks) {
+    // Also what no cache knows of belongs to the living, under the names that this network gives.
+    const ifNames = networks.filter((network) => network.name === name).map(({ ifName }) => ifName);
     const named = living
       .filter((one) => typeof one === "string")
-      .map((containerId) => ({ containerId, ifName }));
+      .flatMap((containerId) => ifNames.map((ifName) => ({ containerId, ifName })));
     const cached = attachments.filter((one) => one.network === name && lives(one));
     const validAttachments = [...named, ...living.flatMap(interfacesOf), ...cached];
     try {
+      signal?.throwIfAborted();
       const { deleted, kept } = await libcni.gcNetworkList(list, { validAttachments }, call);
       report.deleted.push(...deleted);
       report.kept.push(...kept);
@@ -54,6 +56,7 @@ export async function collectGarbage(
       continue;
     }
     try {
+      signal?.throwIfAborted();
       await libcni.delAttachment(attachment, call);
       report.deleted.push(attachment);
     } catch (error) {
@@ -62,6 +65,14 @@ export async function collectGarbage(
   }
   if (failures.length > 0) throw failed("gc-failed", "not everything could be collected", failures);
   return report;
+}
+
+function cachedAttachments(libcni: Libcni): readonly Attachment[] {
+  try {
+    return libcni.getCachedAttachments();
+  } catch (error) {
+    throw failed("gc-failed", "nothing could be collected", [failureOf("(cache)", error)]);
+  }
 }
 
 const interfacesOf = (one: LivingContainer) =>

@@ -1,88 +1,74 @@
 import { findPlugin, invokePlugin, pluginVersions } from "@tscni/invoke";
-import { type Attachment, type CacheProblem, defaultCacheDir, type Exec, Libcni } from "@tscni/libcni";
-import { type Result, toCniError } from "@tscni/types";
-import { type ContainerOptions, runtimeConfOf } from "./container.ts";
-import { failed, failureOf, isNetworkingError, type NetworkFailure, NetworkingError } from "./errors.ts";
+import { type Attachment, type CacheProblem, Libcni } from "@tscni/libcni";
+import { messageOf } from "@tscni/types";
+import { verifyContainer, verifyLiving, verifyNetns } from "./arguments.ts";
+import { runtimeConfOf } from "./container.ts";
+import { failed, failureOf, isNetworkingError, NetworkingError } from "./errors.ts";
 import { Events, type Listener, type NetworkingEvent } from "./events.ts";
 import { Gate } from "./gate.ts";
 import { collectGarbage, type GarbageReport, type LivingContainer } from "./gc.ts";
 import { loadNetworks, type Network, type NetworkSource } from "./networks.ts";
-import { removeAttachments } from "./remove.ts";
+import {
+  type CheckOptions,
+  defaults,
+  type NetworkingOptions,
+  type OperationOptions,
+  type RemoveOptions,
+  type SetupOptions,
+  signalOf,
+} from "./options.ts";
+import { removeAttachments, takeBack } from "./remove.ts";
 import { type SetupResult, setupResultOf } from "./result.ts";
-import { askStatus } from "./status.ts";
+import { attach } from "./setup.ts";
+import { askStatus, StatusRounds } from "./status.ts";
 import { observe, observedExec } from "./telemetry.ts";
 import { type WatchOptions, watchFolder } from "./watch.ts";
 
-export interface NetworkingOptions {
-  /** Folders of plugins, CNI_PATH. Default: /opt/cni/bin. */
-  pluginDirs?: readonly string[];
-  /** Folder of configs. Default: /etc/cni/net.d. */
-  configDir?: string;
-  /** How many files of the config folder `"directory"` loads, 0 for all. Default: 1. */
-  maxConfigs?: number;
-  /** How many networks have to be there before any is used. Default: 1. */
-  minNetworks?: number;
-  /** What interface names begin with. Default: eth. */
-  interfacePrefix?: string;
-  /** Where libcni keeps what is attached. Default: /var/lib/cni. */
-  cacheDir?: string;
-  /** Limit of each plugin run, ms; 0 is none. Default: 180 000. */
-  pluginTimeoutMs?: number;
-  /** How plugins are found and run. Default: as processes. */
-  exec?: Exec;
+/** What a {@link Networking} works with. */
+export interface NetworkingConfig {
+  readonly pluginDirs: readonly string[];
+  readonly configDir: string;
+  readonly maxConfigs: number;
+  readonly interfacePrefix: string;
+  readonly networks: readonly Network[];
 }
-
-export interface OperationOptions {
-  /** Kills the plugin that runs and starts no other one. What was begun is still taken back. */
-  signal?: AbortSignal;
-  /** The same after so many milliseconds. */
-  timeoutMs?: number;
-}
-
-export interface SetupOptions extends OperationOptions, ContainerOptions {
-  /** Take a setup that failed on one network back on all. Default: true. */
-  rollback?: boolean;
-  /** One network after the other, and none after one that failed. Default: all at once. */
-  serially?: boolean;
-}
-
-export interface RemoveOptions extends OperationOptions, ContainerOptions {}
-export interface CheckOptions extends OperationOptions, ContainerOptions {}
 
 /**
  * The networks of a program that starts containers: loads them, attaches containers to all of them and takes these off
- * again, and knows whether networking is ready. Throws {@link NetworkingError}.
+ * again, and knows whether networking is ready. Throws {@link NetworkingError}, or the reason of a signal that fired before
+ * the operation's turn had come.
  */
 export class Networking {
-  readonly #options: Required<Omit<NetworkingOptions, "exec">>;
+  readonly #options: typeof defaults;
   readonly #libcni: Libcni;
   readonly #gate = new Gate();
   readonly #events = new Events();
+  readonly #rounds = new StatusRounds((networks, signal) => this.#askStatus(networks, signal));
   #networks: readonly Network[] = [];
-  #status: Promise<void> | undefined;
+  /** What was told last of being ready. */
+  #told: string | undefined;
 
-  constructor(options: NetworkingOptions = {}) {
-    this.#options = {
-      pluginDirs: options.pluginDirs ?? ["/opt/cni/bin"],
-      configDir: options.configDir ?? "/etc/cni/net.d",
-      maxConfigs: options.maxConfigs ?? 1,
-      minNetworks: options.minNetworks ?? 1,
-      interfacePrefix: options.interfacePrefix ?? "eth",
-      cacheDir: options.cacheDir ?? defaultCacheDir,
-      pluginTimeoutMs: options.pluginTimeoutMs ?? 180_000,
-    };
+  constructor({ exec, ...options }: NetworkingOptions = {}) {
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    this.#options = { ...defaults, ...Object.fromEntries(given) };
     this.#libcni = new Libcni({
       path: this.#options.pluginDirs,
       cacheDir: this.#options.cacheDir,
       timeoutMs: this.#options.pluginTimeoutMs,
       log: (text) => this.#events.emit({ type: "log", text }),
-      exec: observedExec(options.exec ?? { find: findPlugin, run: invokePlugin, versions: pluginVersions }),
+      exec: observedExec(exec ?? { find: findPlugin, run: invokePlugin, versions: pluginVersions }),
     });
   }
 
   /** The networks in force. */
   get networks(): readonly Network[] {
     return this.#networks;
+  }
+
+  /** What is in force, for those who show it; {@link crictlConfig} has it in go-cni's shape. */
+  get config(): NetworkingConfig {
+    const { pluginDirs, configDir, maxConfigs, interfacePrefix } = this.#options;
+    return { pluginDirs, configDir, maxConfigs, interfacePrefix, networks: this.#networks };
   }
 
   /** Loads the networks anew, all or none: when a source can't be loaded, those of before stay in force. */
@@ -128,43 +114,39 @@ export class Networking {
 
   /**
    * Attaches a container to every network. Where one fails, the others are seen to their end first, and then all are taken
-   * back, unless `rollback` is false. Throws `setup-failed` with what each network said.
+   * back, unless `rollback` is false; what the container had before stays. Throws `setup-failed` with what each network said.
    */
   async setup(id: string, netns: string, options: SetupOptions = {}): Promise<SetupResult> {
+    verifyContainer(id, options);
+    verifyNetns(netns);
     this.verifyLoaded();
     const networks = this.#networks;
     return this.#observed("setup", id, options, async (signal) => {
-      const attach = (network: Network): Promise<Result> => {
-        signal?.throwIfAborted();
-        const call = signal ? { signal } : {};
-        return this.#libcni.addNetworkList(
-          network.list,
-          runtimeConfOf({ id, netns }, network, options),
-          call,
-        );
-      };
-      const outcomes = options.serially ? await inTurn(networks, attach) : await atOnce(networks, attach);
+      const { results, failures, touched } = await attach(
+        this.#libcni,
+        { id, netns },
+        networks,
+        options,
+        signal,
+      );
       try {
-        const failures = failuresOf(networks, outcomes);
         if (failures.length > 0)
           throw failed("setup-failed", `container ${id} could not be attached`, failures);
-        return setupResultOf(
-          outcomes.map((outcome) => (outcome as PromiseFulfilledResult<Result>).value),
-          `${this.#options.interfacePrefix}0`,
-        );
+        return setupResultOf(results, `${this.#options.interfacePrefix}0`);
       } catch (error) {
-        if (options.rollback ?? true)
-          await this.#takeBack(id, netns, networks.slice(0, outcomes.length), options);
+        if (options.rollback ?? true) await this.#takeBack({ id, netns }, touched, options);
         throw error;
       }
     });
   }
 
   /**
-   * Takes a container off every network, past failures, also off those that it was attached to by a config which is gone by
-   * now. `netns` may be "" when the namespace is gone. Throws `remove-failed` with every error.
+   * Takes a container off every network, past failures, also off those that it was attached to by a config that was changed
+   * or is gone by now. Without `netns` it is the one of the setup; "" says that the namespace is gone. What is not attached
+   * is fine. Throws `remove-failed` with every error.
    */
-  async remove(id: string, netns = "", options: RemoveOptions = {}): Promise<void> {
+  async remove(id: string, netns?: string, options: RemoveOptions = {}): Promise<void> {
+    verifyContainer(id, options);
     const networks = this.#networks;
     await this.#observed("remove", id, options, async (signal) => {
       const failures = await removeAttachments(this.#libcni, { id, netns }, networks, options, signal);
@@ -175,11 +157,14 @@ export class Networking {
 
   /** Whether a container's attachments are as they were made. Throws `check-failed` at the first that is not. */
   async check(id: string, netns: string, options: CheckOptions = {}): Promise<void> {
+    verifyContainer(id, options);
+    verifyNetns(netns);
     this.verifyLoaded();
     const networks = this.#networks;
     await this.#observed("check", id, options, async (signal) => {
       for (const network of networks) {
         try {
+          signal?.throwIfAborted();
           const rt = runtimeConfOf({ id, netns }, network, options);
           await this.#libcni.checkNetworkList(network.list, rt, signal ? { signal } : {});
         } catch (error) {
@@ -194,40 +179,63 @@ export class Networking {
    * error. Callers that come while the plugins are asked share the answer. Throws `not-initialized` or `not-ready`.
    */
   async status(options: OperationOptions = {}): Promise<void> {
-    this.verifyLoaded();
-    const begin = performance.now();
-    this.#status ??= observe("status", {}, () => askStatus(this.#libcni, this.#networks))
-      .catch((error: unknown) => {
-        const durationMs = performance.now() - begin;
-        this.#events.emit({ type: "failed", operation: "status", durationMs, error });
-        throw error;
-      })
-      .finally(() => {
-        this.#status = undefined;
-      });
-    await unlessAborted(this.#status, signalOf(options));
+    try {
+      this.verifyLoaded();
+    } catch (error) {
+      this.#tellStatus(error as NetworkingError);
+      throw error;
+    }
+    await this.#rounds.join(this.#networks, signalOf(options));
+  }
+
+  async #askStatus(networks: readonly Network[], signal: AbortSignal): Promise<void> {
+    const tell = (error?: NetworkingError) => {
+      if (!signal.aborted && networks === this.#networks) this.#tellStatus(error);
+    };
+    try {
+      await observe("status", {}, () => askStatus(this.#libcni, networks, signal));
+      tell();
+    } catch (error) {
+      tell(error as NetworkingError);
+      throw error;
+    }
+  }
+
+  /** Once for each change: who polls every few seconds would drown the rest. */
+  #tellStatus(error: NetworkingError | undefined): void {
+    const plugins = error?.failures.map((failure) => [failure.network, failure.plugin, failure.error.code]);
+    const now = JSON.stringify([error?.code, plugins]);
+    if (now === this.#told) return;
+    this.#told = now;
+    this.#events.emit(
+      error === undefined ? { type: "status", ready: true } : { type: "status", ready: false, error },
+    );
   }
 
   /**
    * Takes away everything of containers that are not among the living: attachments in the cache, also those of networks
-   * whose config is gone, and what the plugins find beside. Waits for operations on the way, and they for it.
+   * whose config is gone, and what the plugins find beside. Waits for operations on the way, and they for it. Throws
+   * `gc-failed` with every error.
    */
   async gc(living: Iterable<LivingContainer>, options: OperationOptions = {}): Promise<GarbageReport> {
     const keep = [...living];
+    verifyLiving(keep);
     return this.#observed("gc", undefined, options, (signal) =>
       collectGarbage(this.#libcni, this.#networks, keep, signal),
     );
   }
 
-  /** What is attached, by the cache, and the files there that can't be read. Of one container if its id is given. */
+  /**
+   * What is attached, by the cache, and the files there that can't be read. Of one container if its id is given. Throws
+   * `read-failed`.
+   */
   attachments(id?: string): { attachments: Attachment[]; problems: CacheProblem[] } {
-    return this.#libcni.readCache(id);
-  }
-
-  /** What is in force, for those who show it (`crictl info`). */
-  get config(): NetworkingConfig {
-    const { pluginDirs, configDir, maxConfigs, interfacePrefix } = this.#options;
-    return { pluginDirs, configDir, maxConfigs, interfacePrefix, networks: this.#networks };
+    if (id !== undefined) verifyContainer(id);
+    try {
+      return this.#libcni.readCache(id);
+    } catch (error) {
+      throw new NetworkingError("read-failed", messageOf(error), { cause: error });
+    }
   }
 
   /** Tells of everything that happens from now on; returns what ends that. */
@@ -236,19 +244,20 @@ export class Networking {
   }
 
   /** The same as a stream, until the signal fires or the loop over it is left. */
-  events(signal?: AbortSignal): AsyncGenerator<NetworkingEvent, void, undefined> {
+  events(signal?: AbortSignal): AsyncIterableIterator<NetworkingEvent, undefined> {
     return this.#events.stream(signal);
   }
 
-  /** With a clean-up's own time limit: the signal that stopped the setup must not stop this. */
+  /** With a time limit of its own: the signal that stopped the setup must not stop this. */
   async #takeBack(
-    id: string,
-    netns: string,
+    container: { id: string; netns: string },
     networks: readonly Network[],
     options: SetupOptions,
   ): Promise<void> {
-    const failures = await removeAttachments(this.#libcni, { id, netns }, networks, options, undefined);
-    this.#events.emit({ type: "rolled-back", containerId: id, failures });
+    const { rollbackTimeoutMs: timeoutMs } = this.#options;
+    const limit = signalOf({ timeoutMs });
+    const failures = await takeBack(this.#libcni, container, networks, options, limit);
+    this.#events.emit({ type: "rolled-back", containerId: container.id, failures });
   }
 
   /** Runs an operation when it may run, and tells of its end. */
@@ -272,65 +281,9 @@ export class Networking {
       if (operation === "remove") this.#events.emit({ type: "removed", containerId: id!, durationMs });
       return result;
     } catch (error) {
-      this.#events.emit({
-        type: "failed",
-        operation,
-        ...about,
-        durationMs: performance.now() - begin,
-        error,
-      });
+      const durationMs = performance.now() - begin;
+      this.#events.emit({ type: "failed", operation, ...about, durationMs, error });
       throw error;
     }
   }
-}
-
-export interface NetworkingConfig {
-  readonly pluginDirs: readonly string[];
-  readonly configDir: string;
-  readonly maxConfigs: number;
-  readonly interfacePrefix: string;
-  readonly networks: readonly Network[];
-}
-
-type Outcomes = readonly PromiseSettledResult<Result>[];
-
-const atOnce = (
-  networks: readonly Network[],
-  attach: (network: Network) => Promise<Result>,
-): Promise<Outcomes> => Promise.allSettled(networks.map(async (network) => attach(network)));
-
-/** None after one that failed: the outcomes end with it. */
-async function inTurn(
-  networks: readonly Network[],
-  attach: (network: Network) => Promise<Result>,
-): Promise<Outcomes> {
-  const outcomes: PromiseSettledResult<Result>[] = [];
-  for (const network of networks) {
-    const [outcome] = await atOnce([network], attach);
-    outcomes.push(outcome!);
-    if (outcome!.status === "rejected") break;
-  }
-  return outcomes;
-}
-
-const failuresOf = (networks: readonly Network[], outcomes: Outcomes): NetworkFailure[] =>
-  outcomes.flatMap((outcome, i) =>
-    outcome.status === "rejected" ? [{ network: networks[i]!.name, error: toCniError(outcome.reason) }] : [],
-  );
-
-function signalOf({ signal, timeoutMs }: OperationOptions): AbortSignal | undefined {
-  if (timeoutMs === undefined) return signal;
-  const limit = AbortSignal.timeout(timeoutMs);
-  return signal === undefined ? limit : AbortSignal.any([signal, limit]);
-}
-
-/** The promise's outcome, or the signal's reason when that fires before. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
 }

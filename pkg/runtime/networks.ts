@@ -7,7 +7,7 @@ import {
   parseConfList,
   parsePluginConf,
 } from "@tscni/libcni";
-import { CniError, ErrorCode, messageOf } from "@tscni/types";
+import { CniError, ErrorCode, messageOf, verifyInterfaceName, verifyNetworkName } from "@tscni/types";
 import { invalidConfig, NetworkingError } from "./errors.ts";
 
 /** A network that containers are attached to, and the interface that each gets there. */
@@ -48,7 +48,25 @@ const loopback = `{"cniVersion": "0.4.0", "name": "cni-loopback", "plugins": [{"
 export function loadNetworks(sources: readonly NetworkSource[], options: SourceOptions): Network[] {
   const networks: Network[] = [];
   for (const source of sources) networks.push(...networksOf(source, options, networks.length));
+  for (const [i, network] of networks.entries()) verifyNetwork(network, networks.slice(0, i));
   return networks;
+}
+
+/** What would make every ADD fail. */
+function verifyNetwork({ name, ifName, list }: Network, before: readonly Network[]): void {
+  const what = list.source ?? `network "${name}"`;
+  try {
+    verifyNetworkName(name);
+    verifyInterfaceName(ifName);
+  } catch (error) {
+    throw invalidConfig(what, error);
+  }
+  const other = before.find((network) => network.ifName === ifName);
+  if (other !== undefined)
+    throw new NetworkingError(
+      "invalid-config",
+      `${what}: its interface would be ${ifName}, as that of network "${other.name}" is`,
+    );
 }
 
 function networksOf(source: NetworkSource, options: SourceOptions, loaded: number): Network[] {

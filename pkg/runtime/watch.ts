@@ -6,6 +6,8 @@ export interface WatchOptions {
   settleMs?: number;
   /** How often to look without an event, ms: some file systems and swaps give none. */
   pollMs?: number;
+  /** Ends it, as the function does that is returned. */
+  signal?: AbortSignal;
 }
 
 /**
@@ -16,7 +18,7 @@ export interface WatchOptions {
 export function watchFolder(
   folder: string,
   changed: () => void,
-  { settleMs = 50, pollMs = 5000 }: WatchOptions = {},
+  { settleMs = 50, pollMs = 5000, signal }: WatchOptions = {},
 ): () => void {
   let before = pictureOf(folder);
   let timer: NodeJS.Timeout | undefined;
@@ -34,11 +36,15 @@ export function watchFolder(
   watchers.renew();
   const poll = setInterval(look, pollMs);
   poll.unref();
-  return () => {
+  const end = () => {
     clearTimeout(timer);
     clearInterval(poll);
     watchers.close();
+    signal?.removeEventListener("abort", end);
   };
+  signal?.addEventListener("abort", end, { once: true });
+  if (signal?.aborted) end();
+  return end;
 }
 
 /** The system's watches on a folder and on the one that holds it, set anew when the folder is another one. */
