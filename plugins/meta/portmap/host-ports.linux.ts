@@ -1,7 +1,7 @@
 import { onBackend, readTable } from "@tscni/iptables";
 import { listNft, nft } from "@tscni/nftables";
 import { readRecord, removeRecord, staleRecords, writeRecord } from "@tscni/record";
-import { attemptAll, type Call, type ValidAttachment } from "@tscni/skel";
+import type { Call, ValidAttachment } from "@tscni/skel";
 import { CniError, ErrorCode, messageOf, type Result } from "@tscni/types";
 import {
   type Backend,
@@ -27,6 +27,7 @@ import { checkNftables, publishNftables } from "./nftables.linux.ts";
 import { gcNftables, removeAllPublished, unpublishNftables } from "./nftables-removal.linux.ts";
 import { type Published, presentInterfaces } from "./owners.linux.ts";
 import { kind, type Publication } from "./publication.ts";
+import { settle } from "./settle.ts";
 
 type PortmapCall = Call<PortmapConf>;
 
@@ -133,7 +134,7 @@ export function verifyUsable({ backend }: PortmapConf): void {
 }
 
 /** GC: removes what is not in the list, in a transaction for each family and backend. */
-export async function collect(call: PortmapCall, valid: readonly ValidAttachment[]): Promise<void> {
+export function collect(call: PortmapCall, valid: readonly ValidAttachment[]): void {
   const { network } = call;
   const records = staleRecords<Publication>(kind, network, valid, call.warn);
   const stale = records.filter((record): record is Published => record.data !== undefined);
@@ -150,7 +151,7 @@ export async function collect(call: PortmapCall, valid: readonly ValidAttachment
   }));
   const tables = tablesOf(call.conf);
   for (const { data } of stale) if (data.table !== undefined) tables.add(data.table);
-  await attemptAll(fromIptables(4), fromIptables(6), () => gcNftables(network, tables, owners, call.warn));
+  settle([fromIptables(4), fromIptables(6), () => gcNftables(network, tables, owners, call.warn)]);
   for (const record of records) removeRecord(kind, record);
 }
 

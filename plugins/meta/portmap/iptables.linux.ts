@@ -8,7 +8,7 @@ import {
   TableChange,
 } from "@tscni/iptables";
 import { type Owner, writeRecord } from "@tscni/record";
-import { CniError, ErrorCode, joinErrors } from "@tscni/types";
+import { CniError, ErrorCode } from "@tscni/types";
 import type { PortmapConf } from "./conf.ts";
 import {
   attempts,
@@ -33,6 +33,7 @@ import { heldLock } from "./lock.linux.ts";
 import { addressOf } from "./mapping.ts";
 import { allPublished, forget, type Published } from "./owners.linux.ts";
 import { kind, type Publication } from "./publication.ts";
+import { settle } from "./settle.ts";
 
 /**
  * Publishes: reads each family's table, once, then makes one transaction of what is missing in it. Throws for a port
@@ -153,20 +154,6 @@ function begin(family: Family, change: TableChange): () => void {
       throw error;
     };
   }
-}
-
-/** Runs each step, and then throws what went wrong. */
-function settle(steps: readonly (() => void)[]): void {
-  const errors: unknown[] = [];
-  for (const step of steps) {
-    try {
-      step();
-    } catch (error) {
-      errors.push(error);
-    }
-  }
-  const joined = joinErrors(errors);
-  if (joined) throw joined;
 }
 
 /** Removes what attachments of a network have published, by their records, in one transaction for each family. */

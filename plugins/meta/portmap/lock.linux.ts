@@ -8,12 +8,12 @@ let held: number | undefined;
  * Does work while no other process of ours changes host ports: between its look at whose a port is and its change,
  * nothing may come. The lock goes with the process, and with those that it has given it to.
  */
-export async function locked(work: () => void | Promise<void>): Promise<void> {
+export function locked(work: () => void): void {
   const fd = openLock();
   try {
     lockExclusive(fd);
     held = fd;
-    await work();
+    work();
   } finally {
     held = undefined;
     close(fd);

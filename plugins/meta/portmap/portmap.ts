@@ -1,6 +1,6 @@
 import { requirePrevResult } from "@tscni/ip";
 import { hasRecord, readRecord } from "@tscni/record";
-import { attemptAll, type Call, definePlugin } from "@tscni/skel";
+import { type Call, definePlugin } from "@tscni/skel";
 import { CniError, ErrorCode } from "@tscni/types";
 import { PortmapConf } from "./conf.ts";
 import { forgetOldConnections, forgetOwnConnections } from "./connections.linux.ts";
@@ -10,6 +10,7 @@ import { routeLocalnet, verifyLocalnet } from "./localnet.linux.ts";
 import { locked } from "./lock.linux.ts";
 import { type Target, targetsOf } from "./mapping.ts";
 import { kind, type Publication } from "./publication.ts";
+import { settle } from "./settle.ts";
 
 type PortmapCall = Call<PortmapConf>;
 
@@ -19,7 +20,7 @@ export default definePlugin({
   about: "publishes ports of containers on the host's addresses",
   conf: PortmapConf,
 
-  async add(call, undo) {
+  add(call, undo) {
     const { prevResult: result } = call;
     if (result === undefined)
       throw new CniError(ErrorCode.InvalidNetworkConfig, "must be called as chained plugin");
@@ -27,7 +28,7 @@ export default definePlugin({
     const before = readRecord<Publication>(kind, call, call.warn);
     if (targets.length === 0 && before === undefined) return result;
     undo.defer(() => locked(() => withdraw(call)));
-    await locked(() => {
+    locked(() => {
       if (before !== undefined) withdraw(call, before);
       if (targets.length > 0) publish(call, targets, result);
     });
@@ -38,10 +39,10 @@ export default definePlugin({
 
   delNext: (call, next) => locked(() => withdrawAll(call, next)),
 
-  async del(call) {
+  del(call) {
     // One that never had ports has nothing to wait for.
     const asked = portsOf(call).length > 0 || hasRecord(kind, call);
-    if (asked) await locked(() => remove(call));
+    if (asked) locked(() => remove(call));
     else removeLeftovers(call, { published: undefined, asked });
   },
 
@@ -57,28 +58,28 @@ export default definePlugin({
     verifyUsable(call.conf);
   },
 
-  async gc(call) {
+  gc(call) {
     const valid = call.validAttachments;
-    if (valid !== undefined) await locked(() => collect(call, valid));
+    if (valid !== undefined) locked(() => collect(call, valid));
   },
 
-  async repair(call) {
+  repair(call) {
     const result = requirePrevResult(call.prevResult);
     const targets = targetsOf(portsOf(call), result, call.ifName);
     if (targets.length === 0) return;
-    await locked(() => repair(call, targets, result));
+    locked(() => repair(call, targets, result));
     openLoopback(call, targets);
   },
 });
 
 /** Removes what an attachment has published, whoever did it, and the UDP connections that lead there. */
-async function remove(call: PortmapCall): Promise<void> {
+function remove(call: PortmapCall): void {
   const published = readRecord<Publication>(kind, call, call.warn);
-  await attemptAll(
+  settle([
     () => withdraw(call, published),
     () => removeLeftovers(call, { published, asked: true }),
     () => forgetOwnConnections(published?.targets ?? askedTargets(call), call.warn),
-  );
+  ]);
 }
 
 const portsOf = ({ conf }: PortmapCall) => conf.runtimeConfig?.portMappings ?? [];
