@@ -73,7 +73,10 @@ export default definePlugin({
     } else if (!call.conf.disableContainerInterface) {
       setLink(container, { index: veth.container.index }, { up: true });
     }
-    if (!call.conf.disableContainerInterface) waitUntilUp(host, veth.host.index);
+    if (!call.conf.disableContainerInterface) {
+      waitUntilUp(host, veth.host.index);
+      waitUntilUp(container, veth.container.index, call.ifName);
+    }
     if (lease && call.conf.enabledad) {
       waitUntilUnique(container, veth.container.index);
       waitUntilUnique(host, gateway.index);
