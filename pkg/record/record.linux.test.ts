@@ -88,6 +88,17 @@ test("GC gets those that are not in its list, damaged ones too", () => {
   expect(staleRecords(kind, "other", [])).toEqual([]);
 });
 
+test("what a killed writer left goes with the owner's record, or by itself", () => {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(`${folder}/.c1:eth0`, "{");
+  expect(removeRecord(kind, owner)).toBe(false);
+  expect(readdirSync(`/run/tscni/${kind}`)).toEqual([]);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(`${folder}/.c1:eth0`, "{");
+  writeRecord(kind, owner, { a: 1 });
+  expect(readdirSync(folder)).toEqual(["c1:eth0"]);
+});
+
 test("what a killed writer left is no record, and goes after a minute", () => {
   mkdirSync(folder, { recursive: true });
   for (const name of [".c1:eth0.17", ".c2:eth0.18"]) writeFileSync(`${folder}/${name}`, "{");

@@ -45,6 +45,10 @@ const nameOf = (containerId: string, ifName: string): string => `${part(containe
 const pathOf = (kind: string, owner: Owner): string =>
   `${folderOf(kind, owner.network)}/${nameOf(owner.containerId, owner.ifName)}`;
 
+/** Where a record is written before it gets its name: no more than one of an owner, so that its removal finds it. */
+const temporaryOf = ({ network, containerId, ifName }: Owner, kind: string): string =>
+  `${folderOf(kind, network)}/.${nameOf(containerId, ifName)}`;
+
 /**
  * Writes an owner's record, in place of one that is there. It appears whole or not at all, mode 0600. Write it before
  * the act that it tells of, so that whoever comes after a kill knows what to look for.
@@ -52,7 +56,7 @@ const pathOf = (kind: string, owner: Owner): string =>
 export function writeRecord(kind: string, owner: Owner, data: object): void {
   const { network, containerId, ifName } = owner;
   const folder = folderOf(kind, network);
-  const temporary = `${folder}/.${nameOf(containerId, ifName)}.${process.pid}`.slice(0, 255 + folder.length);
+  const temporary = temporaryOf(owner, kind);
   const text = JSON.stringify({ network, containerId, ifName, data });
   for (let attempt = 0; ; attempt++) {
     try {
@@ -84,10 +88,11 @@ export function readRecord<T>(
 export const hasRecord = (kind: string, owner: Owner): boolean =>
   readTextFileIfPresent(pathOf(kind, owner)) !== undefined;
 
-/** Removes an owner's record; returns whether there was one. */
+/** Removes an owner's record, and what a killed writer left of one; returns whether there was one. */
 export function removeRecord(kind: string, owner: Owner): boolean {
   const removed = unlinkIfPresent(pathOf(kind, owner));
-  if (removed) removeIfEmpty(folderOf(kind, owner.network));
+  const unfinished = unlinkIfPresent(temporaryOf(owner, kind));
+  if (removed || unfinished) removeIfEmpty(folderOf(kind, owner.network));
   return removed;
 }
 
