@@ -2,6 +2,7 @@ import { getLink, openRoute } from "@tscni/netlink";
 import { AF_PACKET, SOCK_RAW, send, socket } from "@tscni/sys";
 import { packetAddress, SOCK_NONBLOCK } from "@tscni/sys/net";
 import { messageOf as textOf } from "@tscni/types";
+import { broadcastMac } from "../wire/frame.ts";
 import { ipv4Bytes, ipv4Text } from "../wire/ipv4.ts";
 import { type Message, MessageType } from "../wire/message.ts";
 import { Option } from "../wire/options.ts";
@@ -65,6 +66,11 @@ function isAnchor({ name, index }: NonNullable<Place["anchor"]>): boolean {
 
 const openSocket = (): number => socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, 0);
 
+/**
+ * To where the server's answer came from, which is the router before a server that is elsewhere, and to all: on a bridge
+ * that has changed its address since it started, Kea answers from the old one. Twice does no harm, and there is no time
+ * to ask by ARP: the interface is about to be deleted.
+ */
 function sendFrame(
   loop: Loop,
   fd: number,
@@ -74,12 +80,11 @@ function sendFrame(
   lease: Lease,
 ): void {
   try {
-    const route = {
-      source: lease.address,
-      target: lease.server,
-      ...(lease.serverMac === undefined ? {} : { targetMac: macBytes(lease.serverMac) }),
-    };
-    send(fd, frameOf(message, macBytes(place.mac), route), packetAddress(ifIndex, 0));
+    const route = { source: lease.address, target: lease.server };
+    const targets =
+      lease.serverMac === undefined ? [broadcastMac] : [macBytes(lease.serverMac), broadcastMac];
+    for (const targetMac of targets)
+      send(fd, frameOf(message, macBytes(place.mac), { ...route, targetMac }), packetAddress(ifIndex, 0));
   } finally {
     loop.retire(fd);
   }

@@ -169,9 +169,9 @@ export class Tenancy {
   #expire(trace: Trace): void {
     this.#state = "expired";
     this.#problem ??= trace.summary();
-    this.#save();
-    trace.log(`the lease of ${ipv4Text(this.#lease!.address)} is lost: taking ${this.place.ifName} down`);
     takeDown(this.place);
+    this.#save();
+    trace.log(`the lease of ${ipv4Text(this.#lease!.address)} is lost: ${this.place.ifName} is down`);
   }
 
   #leave(gone: () => void): void {
