@@ -1,8 +1,12 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { Lab, prints } from "../libcni/testing/lab.ts";
+import { type Call, Lab, prints } from "../libcni/testing/lab.ts";
+
 import { isNetworkingError, Networking, type NetworkingError, type NetworkingOptions } from "./index.ts";
+
+export type { Call };
 
 export const resultOf = (ifName: string, address: string) => ({
   cniVersion: "1.1.0",
@@ -24,6 +28,14 @@ export class NetworkingLab extends Lab {
   conflist(name: string, type: string, extra: Record<string, unknown> = {}): void {
     const list = { cniVersion: "1.1.0", name, plugins: [{ type, ...extra }] };
     writeFileSync(join(this.configDir, `${name}.conflist`), JSON.stringify(list));
+  }
+
+  /** A page's examples with the folders that they name replaced by those of the lab. */
+  here(code: string): string {
+    return code
+      .replaceAll("/opt/cni/bin", this.bin)
+      .replaceAll("/etc/cni/net.d", this.configDir)
+      .replaceAll("/var/lib/cni", this.cacheDir);
   }
 
   networking(options: NetworkingOptions = {}): Networking {
@@ -51,4 +63,29 @@ export async function failureOf(promise: Promise<unknown>): Promise<NetworkingEr
   );
   expect(isNetworkingError(error)).toBe(true);
   return error as NetworkingError;
+}
+
+/** The examples of a page, one program. */
+export function codeIn(page: string, language = "ts"): string {
+  const blocks = readFileSync(page, "utf8").matchAll(/^```(\w+)\n(.*?)^```$/gms);
+  return [...blocks].flatMap(([, name, code]) => (name === language ? [code!] : [])).join("\n");
+}
+
+/** What the comments behind console.log say. */
+export const saidIn = (code: string): string[] =>
+  [...code.matchAll(/console\.log\(.*?\);(?: \})* \/\/ (.*)$/gm)].map(([, text]) => text!);
+
+/** Prints everything as JSON on one line, text as it is. */
+const plainly = `
+const log = console.log;
+console.log = (...all) => log(all.map((one) => typeof one === "string" ? one : JSON.stringify(one)).join(" "));
+`;
+
+/** Runs a program as its user would; `folder` is in the repository, where its packages are found. The lines that it prints. */
+export function runExample(folder: string, code: string): string[] {
+  writeFileSync(join(folder, "plainly.ts"), plainly);
+  writeFileSync(join(folder, "program.ts"), code);
+  const run = join(folder, "run.ts");
+  writeFileSync(run, `import "./plainly.ts";\nawait import("./program.ts");\n`);
+  return execFileSync(process.execPath, [run], { encoding: "utf8" }).trimEnd().split("\n");
 }
