@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { startBus, type TestBus, temporaryFolder } from "@tscni/test-support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Bus, DbusError, openSystemBus } from "./index.ts";
+import { DbusError, openSystemBus } from "./index.ts";
 
 let bus: TestBus;
 let folder: ReturnType<typeof temporaryFolder>;
@@ -112,17 +112,22 @@ const answers: [string, (text: string) => string | undefined, RegExp][] = [
   ],
   ["hangs up", () => undefined, /closed the connection/],
   ["says nothing to hello", (text) => (text.includes("AUTH") ? "OK 0\r\n" : ""), /no answer within/],
-  ["speaks big-endian", (text) => (text.includes("AUTH") ? "OK 0\r\n" : "B".repeat(64)), /little-endian/],
+  [
+    "speaks big-endian",
+    (text) => (text.includes("AUTH") ? `OK 0\r\n${"B".repeat(64)}` : ""),
+    /little-endian/,
+  ],
   [
     "announces too much",
-    (text) => (text.includes("AUTH") ? "OK 0\r\n" : `l${"\xff".repeat(63)}`),
+    (text) => (text.includes("AUTH") ? `OK 0\r\nl${"\xff".repeat(63)}` : ""),
     /message of \d+ bytes/,
   ],
 ];
 test.each(answers)("a bus that %s", async (_, answer, message) => {
   const server = await listen(answer);
-  let connection: Bus | undefined;
-  expect(failure(() => (connection = openSystemBus(300))).msg).toMatch(message);
-  expect(connection).toBeUndefined();
-  server.kill();
+  try {
+    expect(failure(() => openSystemBus(300)).msg).toMatch(message);
+  } finally {
+    server.kill();
+  }
 });

@@ -20,13 +20,15 @@ export class Bus {
   #received = new Uint8Array(0);
   #serial = 0;
 
-  /** Takes over a connected socket: authenticates and says hello, which a bus wants first. */
+  /**
+   * Takes over a connected socket: authenticates and says hello, which a bus wants first. All of it goes out at once,
+   * as systemd's library does it, since each answer that is waited for costs two changes of process.
+   */
   constructor(fd: number, timeoutMs = defaultTimeoutMs) {
     this.#fd = fd;
     this.#timeoutMs = timeoutMs;
     try {
-      this.#authenticate();
-      this.call({ ...onBus, member: "Hello", args: [] });
+      this.#exchange({ ...onBus, member: "Hello", args: [] }, true);
     } catch (error) {
       close(fd);
       throw error;
@@ -35,11 +37,17 @@ export class Bus {
 
   /** Calls a method and returns its values. Throws DbusError with the error's name and what the callee says. */
   call(call: MethodCall): Value[] {
+    return this.#exchange(call, false);
+  }
+
+  #exchange(call: MethodCall, authenticate: boolean): Value[] {
     const serial = ++this.#serial;
     const deadline = Date.now() + this.#timeoutMs;
     const what = `${call.interface}.${call.member}`;
     return whole(what, () => {
+      if (authenticate) this.#send(new TextEncoder().encode(authentication));
       this.#send(encodeCall(serial, call));
+      if (authenticate) this.#verifyWelcome(deadline);
       let reply: Message;
       do reply = decodeMessage(this.#nextMessage(deadline));
       while (reply.replySerial !== serial);
@@ -58,20 +66,11 @@ export class Bus {
     close(this.#fd);
   }
 
-  /**
-   * SASL EXTERNAL without a name: who we are, the bus asks the kernel.
-   * https://dbus.freedesktop.org/doc/dbus-specification.html#auth-protocol
-   */
-  #authenticate(): void {
-    whole("D-Bus authentication", () => {
-      this.#send(new TextEncoder().encode("\0AUTH EXTERNAL\r\nDATA\r\n"));
-      const deadline = Date.now() + this.#timeoutMs;
-      let line: string;
-      do line = this.#nextLine(deadline);
-      while (line === "DATA");
-      if (!line.startsWith("OK ")) throw new DbusError("", `the D-Bus system bus refuses us: ${line}`);
-      this.#send(new TextEncoder().encode("BEGIN\r\n"));
-    });
+  #verifyWelcome(deadline: number): void {
+    let line: string;
+    do line = this.#nextLine(deadline);
+    while (line === "DATA");
+    if (!line.startsWith("OK ")) throw new DbusError("", `the D-Bus system bus refuses us: ${line}`);
   }
 
   #send(bytes: Uint8Array): void {
@@ -113,6 +112,12 @@ export class Bus {
     this.#received = longer;
   }
 }
+
+/**
+ * SASL EXTERNAL without a name: who we are, the bus asks the kernel.
+ * https://dbus.freedesktop.org/doc/dbus-specification.html#auth-protocol
+ */
+const authentication = "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n";
 
 const onBus = { destination: busName, path: "/org/freedesktop/DBus", interface: busName };
 

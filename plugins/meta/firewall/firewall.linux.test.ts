@@ -251,6 +251,21 @@ describe("nftables: bridges", () => {
   });
 });
 
+test("iptables: GC removes the rules of a bridge that is gone, and no other's", async () => {
+  const own = { backend: "iptables", ingressPolicy: "isolated" };
+  node.host.run("ip", "link", "add", "brfw8", "type", "bridge");
+  await ok("ADD", attached(own, both, "brfw7"), { id: "a" });
+  await ok("ADD", attached(own, ["10.201.0.8/24"], "brfw8"), { id: "b" });
+  await ok("ADD", attached(own, ["10.201.0.9/24"], "brfw9"), { id: "kept" });
+  const valid = [{ containerID: "kept", ifname: "eth0" }];
+  const said = await ok("GC", confWith({ "cni.dev/valid-attachments": valid }));
+  expect(said).toContain("gc: removed the ingress policy of the bridge brfw7, which is gone");
+  expect([...rulesOf(node, 4, "brfw7"), ...rulesOf(node, 6, "brfw7")]).toEqual([]);
+  for (const bridge of ["brfw8", "brfw9"]) expect(rulesOf(node, 4, bridge)).toHaveLength(3);
+  await ok("CHECK", attached(own, ["10.201.0.9/24"], "brfw9"), { id: "kept" });
+  await ok("DEL", confWith(own), { id: "kept" });
+});
+
 describe("nothing asked, nothing run", () => {
   test("without addresses, and without a record", async () => {
     tools = makeTools(Object.fromEntries(allTools.map((name) => [name, "exit 1"])));

@@ -3,6 +3,7 @@ import {
   type Family,
   IptablesError,
   type IptablesRun,
+  optionOf,
   type Rule,
   readTable,
   ruleKey,
@@ -129,6 +130,24 @@ export function deleteRules(addresses: readonly string[], lock: number): void {
   } catch (error) {
     if (!isRefused(error)) throw error;
     for (const each of ofEach) deleteFound(each.family, each.addresses, lock);
+  }
+}
+
+/** Removes the rules of bridges that are gone, which nobody can be kept apart by. Throws IptablesError. */
+export function deleteBridgeRules(bridges: readonly string[], family: Family, lock: number): void {
+  for (let attempt = 1; ; attempt++) {
+    const change = new TableChange(filter);
+    const table = readTable(family, filter);
+    for (const chain of [rules.stage1, rules.stage2])
+      for (const rule of table.rules(chain))
+        if (bridges.some((bridge) => optionOf(rule, "-i") === bridge || optionOf(rule, "-o") === bridge))
+          change.delete(chain, rule);
+    try {
+      runAll([{ family, change }], lock);
+      return;
+    } catch (error) {
+      if (attempt === attempts || !isRefused(error)) throw error;
+    }
   }
 }
 

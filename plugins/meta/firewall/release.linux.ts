@@ -1,5 +1,5 @@
 import { IptablesError } from "@tscni/iptables";
-import { hasNftChain, openNetfilter } from "@tscni/netlink";
+import { getLink, hasNftChain, openNetfilter, openRoute } from "@tscni/netlink";
 import { NftError } from "@tscni/nftables";
 import {
   KindLock,
@@ -17,7 +17,7 @@ import * as firewalld from "./firewalld.linux.ts";
 import * as iptables from "./iptables.linux.ts";
 import * as nftables from "./nftables.linux.ts";
 import { disownAddresses, isBridgeUsed, isPolicyUsed, leavePolicy, withoutOthers } from "./owners.linux.ts";
-import type { Protection, Wanted } from "./protection.ts";
+import { familiesOf, type Protection, type Wanted } from "./protection.ts";
 import { forwardChain } from "./rules.ts";
 
 /** Of our records, one for each attachment that has an address. */
@@ -149,13 +149,28 @@ export function releaseStale(
   const stale = staleRecords<Protection>(kind, network, valid, warn);
   if (stale.length === 0) return;
   using lock = new KindLock(kind);
-  if (!releaseAll(heldOf(stale), lock.fd, warn)) return;
+  const held = heldOf(stale);
+  if (!releaseAll(held, lock.fd, warn)) return;
+  forgetBridges(held, lock.fd, warn);
   for (const each of stale) {
     removeRecord(kind, each);
     warn(
       `gc: removed rules of ${each.containerId} ${each.ifName} (${each.data?.addresses.join(", ") ?? "damaged record"})`,
     );
   }
+}
+
+/** The rules of iptables for bridges that nobody has a policy for any more, and that are gone themselves. */
+function forgetBridges(held: readonly Held[], lock: number, warn: Warn): void {
+  const ofIptables = held.filter(({ protection }) => protection.policyBackend === "iptables");
+  using host = openRoute();
+  const bridges = [
+    ...new Set(ofIptables.flatMap(({ protection }) => protection.policy?.bridge ?? [])),
+  ].filter((bridge) => !isBridgeUsed(bridge) && getLink(host, { name: bridge }) === undefined);
+  if (bridges.length === 0) return;
+  for (const family of familiesOf(ofIptables.flatMap(({ protection }) => protection.addresses)))
+    iptables.deleteBridgeRules(bridges, family, lock);
+  for (const bridge of bridges) warn(`gc: removed the ingress policy of the bridge ${bridge}, which is gone`);
 }
 
 const heldOf = (records: readonly Recorded<Protection>[]): Held[] =>
