@@ -10,6 +10,11 @@ const features = {
     "CONFIG_IP_SCTP",
     "socat -u OPEN:/dev/null SCTP4:127.0.0.1:1 2>/dev/null; grep -q '^SCTP ' /proc/net/protocols",
   ],
+  /** Of the virtual machine alone: no test takes the card of the machine that it runs on. */
+  "a network card to spare": [
+    "QEMU's e1000",
+    "/run/vm/modprobe e1000 && ls /sys/bus/pci/drivers/e1000/*/net",
+  ],
   "bridge VLAN filtering": ["CONFIG_BRIDGE_VLAN_FILTERING", "ip link add probe type bridge vlan_filtering 1"],
 } as const;
 

@@ -1,5 +1,5 @@
 import { bringUp, containerResult, dnsOf, nameTaken, requirePrevResult, verifyInterface } from "@tscni/ip";
-import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
+import { addLease, checkLease, gcLeases, ipamStatus, releaseLease, releaseOverLink } from "@tscni/ipam";
 import { getLink, openRoute } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { listRecords, staleRecords } from "@tscni/record";
@@ -39,6 +39,7 @@ export default definePlugin({
 
   async del(call) {
     await attemptAll(
+      () => releaseOverLink(call),
       () => bringHome(call, call.warn),
       () => releaseLease(call),
     );
