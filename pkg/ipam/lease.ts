@@ -28,6 +28,18 @@ export async function addLease(call: IpamCall, undo: UndoList): Promise<Result |
   return lease;
 }
 
+/** IPAM plugins that tell a server over the container's own interface, the reference's of that name too. */
+const needLink: readonly string[] = ["dhcp"];
+
+/**
+ * The first step of a DEL, before the interface goes: lets an IPAM plugin that needs it to give the addresses back do
+ * so. Nothing for all the others, whose turn is `releaseLease`, which also reports what fails here.
+ */
+export async function releaseOverLink(call: IpamCall): Promise<void> {
+  if (!needLink.includes(typeOf(call))) return;
+  await releaseLease(call).catch(() => {});
+}
+
 /** Gives the addresses back. Call it when no interface has them any more. */
 export async function releaseLease(call: IpamCall): Promise<void> {
   if (hasIpam(call)) await delegate(typeOf(call), "DEL", call);

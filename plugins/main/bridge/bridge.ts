@@ -16,7 +16,7 @@ import {
   waitUntilUp,
   writeSysctlIfPresent,
 } from "@tscni/ip";
-import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
+import { addLease, checkLease, gcLeases, ipamStatus, releaseLease, releaseOverLink } from "@tscni/ipam";
 import { getLink, type Link, openRoute, setLink } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { attemptAll, type Call, definePlugin } from "@tscni/skel";
@@ -96,6 +96,7 @@ export default definePlugin({
     // Deleting either waits for the kernel, 20 ms and more, so they go side by side.
     const rules = beginDeleteRules(call);
     await attemptAll(
+      () => releaseOverLink(call),
       () => removeLink(call),
       () => rules.wait(), // before the lease: a rule must not outlive its owner's address
       () => releaseLease(call),

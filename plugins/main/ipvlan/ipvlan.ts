@@ -12,7 +12,15 @@ import {
   verifyMaster,
   verifyMtu,
 } from "@tscni/ip";
-import { addLease, checkLease, gcLeases, hasIpam, ipamStatus, releaseLease } from "@tscni/ipam";
+import {
+  addLease,
+  checkLease,
+  gcLeases,
+  hasIpam,
+  ipamStatus,
+  releaseLease,
+  releaseOverLink,
+} from "@tscni/ipam";
 import { getLink, type Netlink, openRoute } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { attemptAll, type Call, definePlugin } from "@tscni/skel";
@@ -52,6 +60,7 @@ export default definePlugin({
 
   async del(call) {
     await attemptAll(
+      () => releaseOverLink(call),
       () => deleteContainerLink(call),
       () => releaseLease(call),
     );

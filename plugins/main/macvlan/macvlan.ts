@@ -11,7 +11,7 @@ import {
   verifyInterface,
   verifyMtu,
 } from "@tscni/ip";
-import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
+import { addLease, checkLease, gcLeases, ipamStatus, releaseLease, releaseOverLink } from "@tscni/ipam";
 import { getLink, type Netlink, type NewLink, openRoute } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { attemptAll, type Call, definePlugin } from "@tscni/skel";
@@ -41,6 +41,7 @@ export default definePlugin({
 
   async del(call) {
     await attemptAll(
+      () => releaseOverLink(call),
       () => deleteContainerLink(call),
       () => releaseLease(call),
     );

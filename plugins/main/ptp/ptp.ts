@@ -11,7 +11,7 @@ import {
   verifyPeer,
   waitUntilUp,
 } from "@tscni/ip";
-import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
+import { addLease, checkLease, gcLeases, ipamStatus, releaseLease, releaseOverLink } from "@tscni/ipam";
 import {
   beginDeleteMasquerade,
   beginMasquerade,
@@ -76,6 +76,7 @@ export default definePlugin({
     // Deleting either waits for the kernel, 20 ms and more, so they go side by side.
     const rules = begun(() => beginDeleteMasquerade(call, addressesOf(call.prevResult)));
     await attemptAll(
+      () => releaseOverLink(call),
       () => removeLink(call),
       () => finish(call, rules), // before the lease: a rule must not outlive its owner's address
       () => releaseLease(call),

@@ -1,6 +1,6 @@
 import { interfaceMac, macOfArgs } from "@tscni/conf";
 import { bringUp, containerResult, deleteContainerLink, requirePrevResult, verifyInterface } from "@tscni/ip";
-import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
+import { addLease, checkLease, gcLeases, ipamStatus, releaseLease, releaseOverLink } from "@tscni/ipam";
 import { getLink, type Link, type Netlink, openRoute, setLink } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { attemptAll, type Call, definePlugin } from "@tscni/skel";
@@ -34,6 +34,7 @@ export default definePlugin({
 
   async del(call) {
     await attemptAll(
+      () => releaseOverLink(call),
       () => deleteContainerLink(call),
       () => releaseLease(call),
     );

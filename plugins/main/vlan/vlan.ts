@@ -11,7 +11,7 @@ import {
   verifyMaster,
   verifyMtu,
 } from "@tscni/ip";
-import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
+import { addLease, checkLease, gcLeases, ipamStatus, releaseLease, releaseOverLink } from "@tscni/ipam";
 import { openRoute } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { attemptAll, definePlugin } from "@tscni/skel";
@@ -49,6 +49,7 @@ export default definePlugin({
 
   async del(call) {
     await attemptAll(
+      () => releaseOverLink(call),
       () => deleteContainerLink(call),
       () => releaseLease(call),
     );

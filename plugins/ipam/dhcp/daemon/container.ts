@@ -59,7 +59,9 @@ function anchorOf(container: Netlink, link: Link): Place["anchor"] {
   if (namespaceId(container, ours.fd) !== link.linkNetnsId) return undefined;
   using host = openRoute();
   const below = getLink(host, { index: link.link });
-  const anchor = below?.kind === "veth" ? getLink(host, { index: below.master ?? 0 }) : below;
+  // A veth's other end goes with it.
+  const index = link.kind === "veth" ? below?.master : below?.index;
+  const anchor = index ? getLink(host, { index }) : undefined;
   return anchor === undefined ? undefined : { name: anchor.name, index: anchor.index };
 }
 
