@@ -21,7 +21,7 @@ export interface Curve {
 }
 
 /** Where it is measured. Go's takes minutes to get to a thousand, so it ends earlier and is continued. */
-const points: Record<Side["name"], number[]> = { ours: [1, 100, 300, 1000], go: [1, 100] };
+const points: Record<Side["name"], number[]> = { ours: [1, 100, 300, 1000], go: [1, 100, 300] };
 const samples = 9;
 
 /** How long new interfaces have things to say, ms: reports of multicast groups are repeated within a second. */
@@ -39,13 +39,14 @@ export function curve(backend: Backend, limit: number | undefined): Curve {
 
 function grow(side: Side, backend: Backend): Point[] {
   const name = `cu${backend[0]}`;
-  const first = times((i) => both(chainOf(side, `${name}${i}`, backend), member(side, i)));
+  const member = (number: number) => memberOf(side, backend, number);
+  const first = times((i) => both(chainOf(side, `${name}${i}`, backend), member(i)));
   const chain = chainOf(side, name, backend);
   let attached = 0;
   const later = points[side.name].map((wanted) => {
-    for (; attached < wanted; attached++) chain.add(member(side, attached));
+    for (; attached < wanted; attached++) chain.add(member(attached));
     Bun.sleepSync(settling);
-    return { attached, ...times((i) => both(chain, member(side, attached + i))) };
+    return { attached, ...times((i) => both(chain, member(attached + i))) };
   });
   return [{ attached: 0, ...first }, ...later];
 }
@@ -63,16 +64,17 @@ function times(sample: (i: number) => Times): Times {
   return { ADD: median(all.map(({ ADD }) => ADD)), DEL: median(all.map(({ DEL }) => DEL)) };
 }
 
-const member = (side: Side, number: number) => ({
+/** The interfaces of one curve stay until the end, so each has namespaces of its own. */
+const memberOf = (side: Side, backend: Backend, number: number): Member => ({
   number,
-  netns: containerOf(side, number % namespaces),
+  netns: containerOf(side, (number % namespaces) + (backend === "iptables" ? 0 : namespaces)),
   ifName: `net${Math.floor(number / namespaces)}`,
 });
 
-/** By the line through the first and the last point. */
+/** By the line through the first and the last point; one that falls is noise. */
 function continued(measured: readonly Point[], attached: number): Point {
   const [first, last] = [measured[0]!, measured.at(-1)!];
   const at = (step: "ADD" | "DEL") =>
-    first[step] + ((last[step] - first[step]) * attached) / (last.attached - first.attached);
+    first[step] + (Math.max(0, last[step] - first[step]) * attached) / (last.attached - first.attached);
   return { attached, ADD: at("ADD"), DEL: at("DEL"), extrapolated: true };
 }
