@@ -1,3 +1,4 @@
+import { PluginError } from "@tscni/invoke";
 import { atLeast, batchKey, CniError, ErrorCode, joinErrors, messageOf } from "@tscni/types";
 import type { Found } from "./cache.ts";
 import { attachmentStdin, type Context, idsOf, keyOf, runStep, stepError, withCached } from "./chain.ts";
@@ -53,11 +54,17 @@ export async function deleteSteps(
         signal,
       );
     } catch (error) {
-      errors.push(stepError(list, plugin, "delete", error));
+      if (isUnknownContainer(error))
+        ctx.log(`${plugin.type} has nothing of container ${rt.containerId}: ${error.message}`);
+      else errors.push(stepError(list, plugin, "delete", error));
     }
   }
   return errors;
 }
+
+/** A plugin's code 3: "the runtime does not need to perform any container network cleanup". */
+const isUnknownContainer = (error: unknown): error is PluginError =>
+  error instanceof PluginError && error.code === ErrorCode.UnknownContainer;
 
 /** The list with plugins that are told whose DEL comes next. */
 function withNext(list: NetworkConfigList, next: readonly AttachmentId[] = []): NetworkConfigList {

@@ -306,6 +306,19 @@ describe.skipIf(process.platform === "win32")("libcni", () => {
       expect(readdirSync(join(lab.cacheDir, "results"))).toEqual([]);
     });
 
+    test("a plugin that knows no such container (code 3) has nothing to clean up, and that is no failure", async () => {
+      const list = listOf(["alpha", "beta"]);
+      for (const name of ["alpha", "beta"]) lab.plugin(name, { ADD: prints({ cniVersion: "1.1.0" }) });
+      const libcni = lab.libcni();
+      await libcni.addNetworkList(list, runtime());
+      lab.plugin("beta", { DEL: fails(3, "never heard of it") });
+      lab.calls();
+      await libcni.delNetworkList(list, runtime());
+      expect(lab.verbs()).toEqual(["DEL beta", "DEL alpha"]);
+      expect(libcni.getCachedAttachments()).toEqual([]);
+      expect(lab.notes.join()).toContain("beta has nothing of container c1: never heard of it");
+    });
+
     test("goes on past failing and missing plugins, tells of all, and can be retried", async () => {
       const list = listOf(["bridge", "gone", "after"]);
       lab.plugin("gone", { ADD: prints(bridgeResult) });
