@@ -1,8 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { fails, prints } from "../libcni/testing/lab.ts";
-import type { NetworkingEvent } from "./index.ts";
+import { prints } from "../libcni/testing/lab.ts";
 import { failureOf, NetworkingLab, resultOf } from "./testing.ts";
 
 let lab: NetworkingLab;
@@ -82,87 +81,5 @@ describe.skipIf(process.platform === "win32")("arguments", () => {
     };
     await one.setup("c", "/n", { ...given, bandwidth: { egressRate: 1 } });
     expect(lab.calls()[0]!.stdin.runtimeConfig).toEqual(given);
-  });
-});
-
-describe.skipIf(process.platform === "win32")("taking back and away", () => {
-  test("a second setup fails and leaves what the first one made", async () => {
-    const both = lab.twoNetworks();
-    await both.setup("c", "/netns");
-    for (const name of ["alpha", "beta"]) lab.plugin(name, { ADD: fails(4, "exists already") });
-    lab.calls();
-    expect((await failureOf(both.setup("c", "/netns"))).code).toBe("setup-failed");
-    expect(lab.verbs().sort()).toEqual(["ADD alpha", "ADD beta"]);
-    expect(both.attachments("c").attachments).toHaveLength(2);
-  });
-
-  test("a setup on more networks takes back only what is new", async () => {
-    const both = lab.twoNetworks();
-    const list = JSON.stringify({ cniVersion: "1.1.0", name: "other", plugins: [{ type: "gamma" }] });
-    lab.plugin("gamma", { ADD: fails(7, "no") });
-    await both.setup("c", "/netns");
-    both.load({ list });
-    lab.calls();
-    await failureOf(both.setup("c", "/netns"));
-    expect(lab.verbs()).toEqual(["ADD gamma", "DEL gamma"]);
-    expect(both.attachments("c").attachments.map(({ network }) => network)).toEqual(["a", "b"]);
-  });
-
-  test("taking back has a limit of its own", async () => {
-    const both = lab.twoNetworks({ ADD: fails(7, "no"), DEL: "exec sleep 60" }, { rollbackTimeoutMs: 300 });
-    const events: NetworkingEvent[] = [];
-    both.subscribe((event) => events.push(event));
-    const begin = performance.now();
-    const error = await failureOf(both.setup("c", "/netns"));
-    expect(performance.now() - begin).toBeLessThan(20_000);
-    expect(error.failures.map(({ network }) => network)).toEqual(["b"]);
-    const back = events.find((event) => event.type === "rolled-back")!;
-    // The DEL of b was killed, that of a was not begun any more; GC finds both.
-    expect(back).toMatchObject({ failures: [{ network: "b" }, { network: "a" }] });
-    expect(both.attachments("c").attachments).toHaveLength(2);
-  });
-
-  test("a config that was changed since: what it added is deleted by the plugins that it had", async () => {
-    const both = lab.twoNetworks();
-    await both.setup("c", "/netns");
-    lab.plugin("gamma");
-    lab.conflist("b", "gamma");
-    both.load("directory");
-    lab.calls();
-    await both.remove("c");
-    expect(lab.verbs()).toEqual(["DEL beta", "DEL alpha"]);
-    expect(both.attachments().attachments).toEqual([]);
-  });
-
-  test("a remove that is stopped begins no other DEL and says so", async () => {
-    const both = lab.twoNetworks({ DEL: "exec sleep 60" });
-    await both.setup("c", "/netns");
-    lab.calls();
-    const error = await failureOf(both.remove("c", "/netns", { timeoutMs: 500 }));
-    expect(error.failures.map(({ network }) => network)).toEqual(["b", "a"]);
-    expect(error.failures[1]!.error.message).toContain("not removed: the caller stopped it before");
-    expect(lab.verbs()).toEqual(["DEL beta"]);
-    await expect(both.remove("c", "/netns", { signal: AbortSignal.abort() })).rejects.toMatchObject({
-      name: "AbortError",
-    });
-    lab.plugin("beta");
-    await both.remove("c", "/netns", { timeoutMs: 0 });
-    expect(both.attachments().attachments).toEqual([]);
-  });
-
-  test("events wait for who asked for the stream, and the stream can be left", async () => {
-    const both = lab.twoNetworks();
-    const stream = both.events();
-    await both.setup("c", "/netns");
-    await both.remove("c");
-    for await (const event of stream) {
-      expect(event.type).toBe("setup");
-      break;
-    }
-    expect(await stream.next()).toEqual({ done: true, value: undefined });
-    const end = new AbortController();
-    const waiting = both.events(end.signal).next();
-    end.abort();
-    expect(await waiting).toEqual({ done: true, value: undefined });
   });
 });

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { type Call, Lab, prints } from "../libcni/testing/lab.ts";
@@ -53,6 +53,17 @@ export class NetworkingLab extends Lab {
     both.load("directory");
     return both;
   }
+}
+
+/** A signal that fires when a file is there: a plugin has come so far. */
+export function stopWhen(file: string): AbortSignal {
+  const stop = new AbortController();
+  const timer = setInterval(() => {
+    if (!existsSync(file)) return;
+    clearInterval(timer);
+    stop.abort();
+  }, 5);
+  return stop.signal;
 }
 
 /** The NetworkingError that a promise rejects with. */
