@@ -120,12 +120,13 @@ describe.each(backends)("with %s", (backend) => {
     }
   });
 
-  test.skipIf(backend === "nftables")("IPv6 fails after IPv4 was done: that is taken back", async () => {
-    replace("ip6tables-restore", 'case $(cat) in *"-j DNAT"*) echo "no luck" >&2; exit 3;; esac');
-    expect((await failure("ADD", c)).msg).toContain("no luck");
-    restore("ip6tables-restore");
-    nothing();
-  });
+  if (backend === "iptables")
+    test("IPv6 fails after IPv4 was done: that is taken back", async () => {
+      replace("ip6tables-restore", 'case $(cat) in *"-j DNAT"*) echo "no luck" >&2; exit 3;; esac');
+      expect((await failure("ADD", c)).msg).toContain("no luck");
+      restore("ip6tables-restore");
+      nothing();
+    });
 
   test("the sysctl can't be written: the ports are taken back", async () => {
     lab.node.host.run("sysctl", "-qw", "net.ipv4.conf.brpm0.route_localnet=0");
