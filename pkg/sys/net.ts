@@ -63,6 +63,15 @@ export function listenUnix(path: string, backlog = 128): number {
   }
 }
 
+/** asm-generic/ioctls.h */
+const FIONBIO = 0x5421;
+
+/** Makes a descriptor that came from elsewhere throw SysError EAGAIN instead of waiting. */
+export function setNonBlocking(fd: number): void {
+  const on = Int32Array.of(1);
+  checked("ioctl", `fd ${fd}`, () => libc.ioctl(fd, FIONBIO, ptr(on)));
+}
+
 /** The next connection, non-blocking. Throws SysError EAGAIN when there is none. */
 export function acceptNow(fd: number): number {
   return checked("accept", `fd ${fd}`, () => libc.accept4(fd, null, null, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -135,10 +144,12 @@ export interface ReceivedPacket {
 /** Receives a packet without waiting; throws SysError EAGAIN when there is none. */
 export function receivePacket(fd: number, buffer: Uint8Array): ReceivedPacket {
   const control = new Uint8Array(64);
-  const iovec = new BigUint64Array([BigInt(ptr(buffer)), BigInt(buffer.length)]);
-  // struct msghdr: name, namelen, iov, iovlen, control, controllen, flags
-  const header = new BigUint64Array([0n, 0n, BigInt(ptr(iovec)), 1n, BigInt(ptr(control)), 64n, 0n]);
-  const length = checked("recvmsg", `fd ${fd}`, () => libc.recvmsg(fd, ptr(header), MSG_DONTWAIT));
+  // struct msghdr: name, namelen, iov, iovlen, control, controllen, flags; behind it, the struct iovec.
+  const header = new BigUint64Array(9);
+  const start = ptr(header);
+  header.set([0n, 0n, BigInt(start) + 56n, 1n, BigInt(ptr(control)), 64n, 0n]);
+  header.set([BigInt(ptr(buffer)), BigInt(buffer.length)], 7);
+  const length = checked("recvmsg", `fd ${fd}`, () => libc.recvmsg(fd, start, MSG_DONTWAIT));
   return { length, checksumPending: checksumPendingIn(control.subarray(0, Number(header[5]))) };
 }
 const MSG_DONTWAIT = 0x40;

@@ -1,5 +1,5 @@
 import { close, isErrno, mkdirAll, unlinkIfPresent } from "@tscni/sys";
-import { connectUnix, listenUnix } from "@tscni/sys/net";
+import { connectUnix, listenUnix, setNonBlocking } from "@tscni/sys/net";
 import { processId } from "./runtime.ts";
 
 /** Where the daemon listens. */
@@ -18,7 +18,10 @@ type Env = Readonly<Record<string, string | undefined>>;
 export function openListener(path: string, env: Env): Listener {
   const count = env.LISTEN_PID === String(processId()) ? Number(env.LISTEN_FDS) : 0;
   if (count > 1) throw new Error(`Too many (${count}) FDs passed through socket activation`);
-  if (count === 1) return { fd: firstHandedOver, remove() {} };
+  if (count === 1) {
+    setNonBlocking(firstHandedOver);
+    return { fd: firstHandedOver, remove() {} };
+  }
   const slash = path.lastIndexOf("/");
   if (slash > 0) mkdirAll(path.slice(0, slash), 0o700);
   return { fd: listenAnew(path), remove: () => void unlinkIfPresent(path) };
