@@ -1,16 +1,13 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { makeNamespace, temporaryFolder } from "@tscni/test-support";
 import { expect, test } from "vitest";
-import { codeIn, runExample, saidIn } from "../runtime/testing.ts";
-
-/** In the repository, where the example's packages are found. */
-const folder = join(import.meta.dirname, ".build-readme");
+import { codeIn, folderBeside, runExample, saidIn } from "../runtime/testing.ts";
 
 test("README's example runs, and prints what it says", () => {
   const files = temporaryFolder();
   const container = makeNamespace("in-process-readme");
-  mkdirSync(folder, { recursive: true });
+  const folder = folderBeside(import.meta.dirname);
   try {
     const code = codeIn(join(import.meta.dirname, "README.md"))
       .replaceAll("/opt/cni/bin", join(files.path, "none"))

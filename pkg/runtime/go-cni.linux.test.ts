@@ -1,19 +1,19 @@
-import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "@tscni/test-support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { prints } from "../libcni/testing/lab.ts";
-import { type Call, codeIn, NetworkingLab, runExample } from "./testing.ts";
+import { type Call, codeIn, folderBeside, NetworkingLab, runExample } from "./testing.ts";
 
 /* docs/go-cni.md: both programs are run, with the same plugins. */
 
 const page = join(root, "docs/go-cni.md");
-const folder = join(import.meta.dirname, ".build-go-cni");
+let folder: string;
 
 let lab: NetworkingLab;
 beforeEach(() => {
   lab = new NetworkingLab();
-  mkdirSync(folder, { recursive: true });
+  folder = folderBeside(import.meta.dirname);
   const loopback = { cniVersion: "0.3.1", interfaces: [{ name: "lo", sandbox: "/run/netns/c1" }] };
   lab.plugin("loopback", {
     VERSION: prints({ cniVersion: "1.1.0", supportedVersions: ["0.3.1", "0.4.0", "1.1.0"] }),

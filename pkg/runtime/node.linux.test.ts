@@ -1,18 +1,19 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { commandIn, distBin, makeNode, root, type TestNode } from "@tscni/test-support";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { folderBeside } from "./testing.ts";
 
 /* The library as a user on Node has it: what the build left in dist, plain Node, and the real plugins. */
 
 const arch = process.arch === "arm64" ? "arm64" : "x64";
 const nodeBin = join(root, `node_modules/node-linux-${arch}/bin/node`);
-const folder = join(import.meta.dirname, ".build-node");
+let folder: string;
 
 let host: TestNode;
 beforeEach(() => {
   host = makeNode();
-  mkdirSync(folder, { recursive: true });
+  folder = folderBeside(import.meta.dirname);
 });
 afterEach(() => {
   host.close();

@@ -1,18 +1,17 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { fails, prints } from "../libcni/testing/lab.ts";
-import { codeIn, NetworkingLab, runExample, saidIn } from "./testing.ts";
+import { codeIn, folderBeside, NetworkingLab, runExample, saidIn } from "./testing.ts";
 
 const here = import.meta.dirname;
-/** In the repository, where its packages are found. */
-const folder = join(here, ".build-readme");
+let folder: string;
 
 let lab: NetworkingLab;
 beforeEach(() => {
   lab = new NetworkingLab();
-  mkdirSync(folder, { recursive: true });
+  folder = folderBeside(here);
   lab.plugin("loopback", { ADD: prints({ cniVersion: "0.4.0", interfaces: [{ name: "lo" }] }) });
   const result = {
     cniVersion: "1.1.0",

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { type Call, Lab, prints } from "../libcni/testing/lab.ts";
@@ -92,7 +92,10 @@ const log = console.log;
 console.log = (...all) => log(all.map((one) => typeof one === "string" ? one : JSON.stringify(one)).join(" "));
 `;
 
-/** Runs a program as its user would; `folder` is in the repository, where its packages are found. The lines that it prints. */
+/** A new folder beside a test: programs in it find the packages that the test's package has. */
+export const folderBeside = (directory: string): string => mkdtempSync(join(directory, ".build-"));
+
+/** Runs a program as its user would, in a folder of `folderBeside`. The lines that it prints. */
 export function runExample(folder: string, code: string): string[] {
   writeFileSync(join(folder, "plainly.ts"), plainly);
   writeFileSync(join(folder, "program.ts"), code);
