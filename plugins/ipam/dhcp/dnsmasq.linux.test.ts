@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ip } from "@tscni/test-support";
+import { distBin, ip, runPlugin } from "@tscni/test-support";
+import { specVersions } from "@tscni/types";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { assign, isUp, type Lab, makeLab, type Running, until } from "./testing.ts";
 
@@ -226,4 +227,33 @@ test("no server: the error tells what was tried", async () => {
   expect(error).toMatchObject({ status: 1, code: 11, msg: "no more tries" });
   expect(error.details).toMatch(/^sent \d+ × DISCOVER; no DHCP packet came back$/);
   expect(await lab.leases()).toEqual([]);
+});
+
+test("an ADD whose result nobody can read gives the lease back", async () => {
+  const server = await dnsmasq();
+  await lab.daemon();
+  const ns = lab.container();
+  const stdin = {
+    cniVersion: "1.1.0",
+    name: "lan",
+    ipam: { daemonSocketPath: join(lab.folder, "dhcp.sock") },
+  };
+  const env = { CNI_COMMAND: "ADD", CNI_CONTAINERID: "c1", CNI_NETNS: ns.path, CNI_IFNAME: "eth0" };
+  const script = `exec ${join(distBin, "dhcp")} >/dev/full`;
+  const outcome = await runPlugin({ bin: "/bin/sh", args: ["-c", script], env, stdin });
+  expect(outcome.status).toBe(1);
+  await until("dnsmasq has the release", () => server.log().includes("DHCPRELEASE(br0)"));
+  expect(await lab.leases()).toEqual([]);
+});
+
+test("every version of the spec", async () => {
+  await dnsmasq();
+  await lab.daemon();
+  const ns = lab.container();
+  for (const cniVersion of specVersions) {
+    const result = await lab.call("ADD", { ns, conf: { cniVersion } });
+    expect(result).toMatchObject({ status: 0, cniVersion });
+    expect(JSON.stringify(result), cniVersion).toMatch(/"10\.55\.0\.\d+\/24"/);
+    expect(await lab.call("DEL", { ns, conf: { cniVersion } })).toMatchObject({ status: 0 });
+  }
 });
