@@ -1,12 +1,13 @@
 import { type Attachment, GcError, type Libcni } from "@tscni/libcni";
 import { failed, failureOf, type NetworkFailure } from "./errors.ts";
 import type { Network } from "./networks.ts";
+import type { GcOptions } from "./options.ts";
 
 /** A container that lives, and with that everything of it; or only its interfaces of these names. */
 export type LivingContainer = string | { readonly id: string; readonly ifNames: readonly string[] };
 
 export interface GarbageReport {
-  /** Attachments that were taken away. */
+  /** Attachments that were taken away; with `dryRun`, that would be. */
   deleted: Attachment[];
   /** Those that belong to the living. */
   kept: Attachment[];
@@ -19,6 +20,7 @@ export async function collectGarbage(
   libcni: Libcni,
   networks: readonly Network[],
   living: readonly LivingContainer[],
+  { loadedOnly = false, dryRun = false }: GcOptions,
   signal: AbortSignal | undefined,
 ): Promise<GarbageReport> {
   const call = signal ? { signal } : {};
@@ -37,7 +39,7 @@ export async function collectGarbage(
     const validAttachments = [...named, ...living.flatMap(interfacesOf), ...cached];
     try {
       signal?.throwIfAborted();
-      const { deleted, kept } = await libcni.gcNetworkList(list, { validAttachments }, call);
+      const { deleted, kept } = await libcni.gcNetworkList(list, { validAttachments }, { ...call, dryRun });
       report.deleted.push(...deleted);
       report.kept.push(...kept);
     } catch (error) {
@@ -50,14 +52,15 @@ export async function collectGarbage(
   }
 
   const loaded = new Set(networks.map(({ name }) => name));
-  for (const attachment of attachments.filter(({ network }) => !loaded.has(network))) {
+  const others = loadedOnly ? [] : attachments.filter(({ network }) => !loaded.has(network));
+  for (const attachment of others) {
     if (lives(attachment)) {
       report.kept.push(attachment);
       continue;
     }
     try {
       signal?.throwIfAborted();
-      await libcni.delAttachment(attachment, call);
+      if (!dryRun) await libcni.delAttachment(attachment, call);
       report.deleted.push(attachment);
     } catch (error) {
       failures.push(failureOf(attachment.network, error));

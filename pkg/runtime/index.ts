@@ -14,6 +14,7 @@ export { Networking, type NetworkingConfig } from "./networking.ts";
 export type { Network, NetworkSource } from "./networks.ts";
 export type {
   CheckOptions,
+  GcOptions,
   NetworkingOptions,
   OperationOptions,
   RemoveOptions,

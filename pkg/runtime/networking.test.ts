@@ -254,6 +254,20 @@ describe.skipIf(process.platform === "win32")("operations", () => {
     expect(gc.stdin["cni.dev/valid-attachments"]).toContainEqual({ containerID: "alive", ifname: "eth0" });
   });
 
+  test("gc can only tell, and can leave networks alone that are not loaded", async () => {
+    const both = twoNetworks();
+    await both.setup("dead", "/netns");
+    rmSync(join(configDir, "b.conflist"));
+    both.load("directory");
+    lab.calls();
+    const named = ({ deleted }: { deleted: { network: string }[] }) => deleted.map(({ network }) => network);
+    expect(named(await both.gc([], { dryRun: true }))).toEqual(["a", "b"]);
+    expect(named(await both.gc([], { dryRun: true, loadedOnly: true }))).toEqual(["a"]);
+    expect(lab.calls()).toEqual([]);
+    expect(named(await both.gc([], { loadedOnly: true }))).toEqual(["a"]);
+    expect(both.attachments().attachments.map(({ network }) => network)).toEqual(["b"]);
+  });
+
   test("operations on one container wait for each other, those on several do not", async () => {
     const both = twoNetworks();
     const order: string[] = [];

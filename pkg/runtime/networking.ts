@@ -11,6 +11,7 @@ import { loadNetworks, type Network, type NetworkSource } from "./networks.ts";
 import {
   type CheckOptions,
   defaults,
+  type GcOptions,
   type NetworkingOptions,
   type OperationOptions,
   type RemoveOptions,
@@ -217,11 +218,11 @@ export class Networking {
    * whose config is gone, and what the plugins find beside. Waits for operations on the way, and they for it. Throws
    * `gc-failed` with every error.
    */
-  async gc(living: Iterable<LivingContainer>, options: OperationOptions = {}): Promise<GarbageReport> {
+  async gc(living: Iterable<LivingContainer>, options: GcOptions = {}): Promise<GarbageReport> {
     const keep = [...living];
     verifyLiving(keep);
     return this.#observed("gc", undefined, options, (signal) =>
-      collectGarbage(this.#libcni, this.#networks, keep, signal),
+      collectGarbage(this.#libcni, this.#networks, keep, options, signal),
     );
   }
 

@@ -59,6 +59,16 @@ export interface SetupOptions extends OperationOptions, ContainerOptions {
   serially?: boolean;
 }
 
+export interface GcOptions extends OperationOptions {
+  /**
+   * Leave attachments alone whose network is not loaded. The cache may be shared with other programs, whose containers the
+   * caller does not know to live. Default: false, so that what a removed config has left goes, too.
+   */
+  loadedOnly?: boolean;
+  /** Only tell what would be deleted. Default: false. */
+  dryRun?: boolean;
+}
+
 export interface RemoveOptions extends OperationOptions, ContainerOptions {}
 export interface CheckOptions extends OperationOptions, ContainerOptions {}
 
