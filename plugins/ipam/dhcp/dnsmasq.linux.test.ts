@@ -257,3 +257,26 @@ test("every version of the spec", async () => {
     expect(await lab.call("DEL", { ns, conf: { cniVersion } })).toMatchObject({ status: 0 });
   }
 });
+
+test("a plugin that is killed while it waits leaves nothing behind", async () => {
+  const daemon = await lab.daemon();
+  const ns = lab.container();
+  const stdin = {
+    cniVersion: "1.1.0",
+    name: "lan",
+    ipam: { daemonSocketPath: join(lab.folder, "dhcp.sock") },
+  };
+  const env = {
+    CNI_COMMAND: "ADD",
+    CNI_CONTAINERID: "c1",
+    CNI_NETNS: ns.path,
+    CNI_IFNAME: "eth0",
+    CNI_PATH: "/x",
+  };
+  const plugin = Bun.spawn([join(distBin, "dhcp")], { env, stdin: Buffer.from(JSON.stringify(stdin)) });
+  await until("it asks", () => daemon.log().includes("sent DISCOVER"));
+  plugin.kill("SIGKILL");
+  await until("the daemon gives up", async () => (await lab.leases()).length === 0);
+  await dnsmasq();
+  expect(await lab.call("ADD", { ns })).toMatchObject({ status: 0 });
+});
