@@ -1,10 +1,11 @@
 import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openNetfilter } from "@tscni/netlink";
 import { openNamespace } from "@tscni/ns";
 import { makeNamespace, type TestNamespace } from "@tscni/test-support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { IptablesError, onBackend, readTable, runIptables, TableChange } from "./index.ts";
+import { IptablesError, mayHaveChain, onBackend, readTable, runIptables, TableChange } from "./index.ts";
 import { variantFolder, variants } from "./testing.ts";
 
 const path = process.env.PATH;
@@ -78,6 +79,25 @@ describe.each(variants)("iptables-%s", (variant) => {
     inside(() => runIptables(4, [change().emptyChain("CNI-x").append("CNI-x", ["-j", "ACCEPT"])]));
     expect(inside(() => readTable(4, "nat")).rules("CNI-x")).toEqual([["-j", "ACCEPT"]]);
   });
+
+  test.each([4, 6] as const)(
+    "family %i: whether a chain may be there is seen without a process",
+    (family) => {
+      const seen = (chain: string) => {
+        using netfilter = openNetfilter();
+        return mayHaveChain(netfilter, family, "nat", chain);
+      };
+      inside(() => {
+        expect(seen("CNI-x")).toBe(false);
+        runIptables(family, [change().createChain("CNI-x")]);
+        process.env.PATH = "/nonesuch";
+        expect(seen("CNI-x")).toBe(true);
+        // A table of iptables-legacy may have any.
+        expect(seen("CNI-y")).toBe(variant === "legacy");
+      });
+      process.env.PATH = `${variantFolder(variant)}:${path}`;
+    },
+  );
 
   test("nothing to do starts nothing", () => {
     process.env.PATH = "/nonesuch";

@@ -1,4 +1,5 @@
-import { startTool } from "@tscni/sys";
+import { hasNftChain, type Netlink } from "@tscni/netlink";
+import { readTextFileIfPresent, startTool } from "@tscni/sys";
 import { iptablesMissing } from "./error.ts";
 import { verifyExit } from "./restore.linux.ts";
 import type { Family } from "./rule.ts";
@@ -14,4 +15,15 @@ export function readTable(family: Family, table: string): Table {
   const exit = tool.wait();
   verifyExit(program, exit);
   return new Table(exit.stdout);
+}
+
+/**
+ * Whether a table may have a chain, without a process: by a look at nftables, where iptables-nft keeps it. Into the
+ * tables of iptables-legacy one can't look so: where the table is there, the chain may be.
+ */
+export function mayHaveChain(netfilter: Netlink, family: Family, table: string, chain: string): boolean {
+  const prefix = family === 4 ? "ip" : "ip6";
+  if (hasNftChain(netfilter, prefix, table, chain)) return true;
+  const legacy = readTextFileIfPresent(`/proc/thread-self/net/${prefix}_tables_names`);
+  return legacy?.split("\n").includes(table) ?? false;
 }

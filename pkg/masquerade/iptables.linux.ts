@@ -10,9 +10,7 @@ import {
   type Table,
   TableChange,
 } from "@tscni/iptables";
-import { hasNftChain, type Netlink } from "@tscni/netlink";
 import type { Owner } from "@tscni/record";
-import { readTextFileIfPresent } from "@tscni/sys";
 import { CniError, ErrorCode } from "@tscni/types";
 import { chainOf, iptablesCommentOf, subnetText } from "./names.ts";
 import { nothing, ofFamily, type Pending, together } from "./types.ts";
@@ -240,14 +238,6 @@ function containersIn(table: Table, network: string): [chain: string, containerI
       found.push([chain, containerId]);
   }
   return found;
-}
-
-/** Whether there may be a chain: by a look at nftables, where iptables-nft keeps it; iptables-legacy can't be seen. */
-export function mayHaveChain(netfilter: Netlink, family: Family, chain: string): boolean {
-  const prefix = family === 4 ? "ip" : "ip6";
-  if (hasNftChain(netfilter, prefix, tableName, chain)) return true;
-  const legacy = readTextFileIfPresent(`/proc/thread-self/net/${prefix}_tables_names`);
-  return legacy?.split("\n").includes(tableName) ?? false;
 }
 
 function eachFamily(

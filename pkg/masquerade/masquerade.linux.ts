@@ -1,5 +1,5 @@
 import type { Cidr } from "@tscni/addr";
-import { type Backend, IptablesError, onBackend, readTable } from "@tscni/iptables";
+import { type Backend, IptablesError, mayHaveChain, onBackend, readTable } from "@tscni/iptables";
 import { openNetfilter, openNetfilterIfPresent } from "@tscni/netlink";
 import { listNft, NftError, nft, startNft } from "@tscni/nftables";
 import {
@@ -175,7 +175,7 @@ function orNothingToDo(owner: Owner, begin: () => Pending): Pending {
 function chainFamilies(owner: Owner): (4 | 6)[] {
   using netfilter = openNetfilterIfPresent();
   if (netfilter === undefined) return [];
-  return families.filter((family) => iptables.mayHaveChain(netfilter, family, chainOf(owner)));
+  return families.filter((family) => mayHaveChain(netfilter, family, "nat", chainOf(owner)));
 }
 
 /** Without a record of ours: what the Go plugin made, or what is left when /run was emptied. */
@@ -254,7 +254,7 @@ function mayHaveRules(): boolean {
   using netfilter = openNetfilterIfPresent();
   return (
     netfilter === undefined ||
-    families.some((family) => iptables.mayHaveChain(netfilter, family, "POSTROUTING"))
+    families.some((family) => mayHaveChain(netfilter, family, "nat", "POSTROUTING"))
   );
 }
 

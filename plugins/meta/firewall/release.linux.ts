@@ -1,5 +1,5 @@
-import { IptablesError } from "@tscni/iptables";
-import { getLink, hasNftChain, openNetfilter, openRoute } from "@tscni/netlink";
+import { IptablesError, mayHaveChain } from "@tscni/iptables";
+import { getLink, openNetfilter, openRoute } from "@tscni/netlink";
 import { NftError } from "@tscni/nftables";
 import {
   KindLock,
@@ -10,14 +10,13 @@ import {
   staleRecords,
   writeRecord,
 } from "@tscni/record";
-import { readTextFileIfPresent } from "@tscni/sys";
 import { joinErrors } from "@tscni/types";
 import type { BackendName } from "./conf.ts";
 import * as firewalld from "./firewalld.linux.ts";
 import * as iptables from "./iptables.linux.ts";
 import * as nftables from "./nftables.linux.ts";
 import { disownAddresses, isBridgeUsed, isPolicyUsed, leavePolicy, withoutOthers } from "./owners.linux.ts";
-import { familiesOf, type Protection, type Wanted } from "./protection.ts";
+import { familiesOf, ofFamily, type Protection, type Wanted } from "./protection.ts";
 import { forwardChain } from "./rules.ts";
 
 /** Of our records, one for each attachment that has an address. */
@@ -68,7 +67,7 @@ function candidates(found: Wanted, named: BackendName | undefined): Protection[]
   const { policy: _, ...wanted } = found;
   const backends: BackendName[] = [];
   if (named === "firewalld" || (named === undefined && firewalld.isRunning())) backends.push("firewalld");
-  const present = { ...wanted, addresses: wanted.addresses.filter(mayHaveRules()) };
+  const present = { ...wanted, addresses: seenAddresses(wanted.addresses) };
   return [
     ...backends.map((backend) => ({ ...wanted, backend })),
     ...(present.addresses.length > 0 ? [{ ...present, backend: "iptables" as const }] : []),
@@ -76,15 +75,11 @@ function candidates(found: Wanted, named: BackendName | undefined): Protection[]
   ];
 }
 
-/** Whether iptables may have rules of an address's family. The tables of iptables-legacy can't be looked into so. */
-function mayHaveRules(): (address: string) => boolean {
+/** The addresses of the families of which iptables may have rules. */
+function seenAddresses(addresses: readonly string[]): string[] {
   using netfilter = openNetfilter();
-  const inFamily = (family: "ip" | "ip6"): boolean =>
-    hasNftChain(netfilter, family, "filter", forwardChain) ||
-    (readTextFileIfPresent(`/proc/thread-self/net/${family}_tables_names`)?.split("\n").includes("filter") ??
-      false);
-  const [four, six] = [inFamily("ip"), inFamily("ip6")];
-  return (address) => (address.includes(":") ? six : four);
+  const families = familiesOf(addresses).filter((f) => mayHaveChain(netfilter, f, "filter", forwardChain));
+  return families.flatMap((family) => ofFamily(addresses, family));
 }
 
 /**

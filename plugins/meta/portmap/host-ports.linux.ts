@@ -18,7 +18,7 @@ import {
   removePublished,
   unpublishIptables,
 } from "./iptables.linux.ts";
-import { mayHaveChain } from "./iptables-chains.linux.ts";
+import { mayBeThere } from "./iptables-chains.linux.ts";
 import { entriesOf, hostportChain } from "./iptables-layout.ts";
 import type { Target } from "./mapping.ts";
 import { hasGoRules } from "./nft-go.linux.ts";
@@ -140,7 +140,7 @@ export function collect(call: PortmapCall, valid: readonly ValidAttachment[]): v
   const stale = records.filter((record): record is Published => record.data !== undefined);
   const containers = new Set(valid.map(({ containerID }) => containerID));
   const fromIptables = (family: 4 | 6) => () => {
-    if (!mayHaveChain(family, hostportChain)) return;
+    if (!mayBeThere(family, hostportChain)) return;
     for (const chain of gcIptables(family, network, containers, stale))
       call.warn(`gc: removed host ports: ${chain} of ${family === 4 ? "iptables" : "ip6tables"}`);
   };

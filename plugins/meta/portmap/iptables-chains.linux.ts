@@ -1,6 +1,7 @@
 import {
   type Family,
   IptablesError,
+  mayHaveChain,
   optionOf,
   type Rule,
   readTable,
@@ -9,8 +10,7 @@ import {
   type Table,
   TableChange,
 } from "@tscni/iptables";
-import { hasNftChain, openNetfilter } from "@tscni/netlink";
-import { readTextFileIfPresent } from "@tscni/sys";
+import { openNetfilter } from "@tscni/netlink";
 import { groupsOf, hostportChain, type SharedRule, sameRules } from "./iptables-layout.ts";
 import { heldLock } from "./lock.linux.ts";
 import type { Entry } from "./publication.ts";
@@ -117,10 +117,8 @@ export function removeChains(family: Family, removals: (table: Table) => Map<str
   }
 }
 
-/** Whether a chain is, or may be, there. Starts no process: legacy tables can't be looked into without one. */
-export function mayHaveChain(family: Family, chain: string): boolean {
-  using netlink = openNetfilter();
-  if (hasNftChain(netlink, family === 4 ? "ip" : "ip6", nat, chain)) return true;
-  const names = readTextFileIfPresent(`/proc/net/${family === 4 ? "ip" : "ip6"}_tables_names`);
-  return names?.split("\n").includes(nat) ?? false;
+/** Whether a chain is, or may be, there. Starts no process. */
+export function mayBeThere(family: Family, chain: string): boolean {
+  using netfilter = openNetfilter();
+  return mayHaveChain(netfilter, family, nat, chain);
 }

@@ -15,7 +15,7 @@ import {
   editChain,
   ensureShared,
   isRefused,
-  mayHaveChain,
+  mayBeThere,
   nat,
   type Removal,
   removeChains,
@@ -138,7 +138,7 @@ export function unpublishIptables(owner: Owner, publication: Publication): void 
         wait();
       } catch (error) {
         if (isRefused(error)) removeOwn(family);
-        else if (mayHaveChain(family, chain)) throw error;
+        else if (mayBeThere(family, chain)) throw error;
       }
     }),
   );

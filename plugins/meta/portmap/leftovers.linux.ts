@@ -3,7 +3,7 @@ import type { Table } from "@tscni/iptables";
 import type { Call } from "@tscni/skel";
 import type { PortmapConf } from "./conf.ts";
 import { tablesOf } from "./host-ports.linux.ts";
-import { mayHaveChain, type Removal, removeChains } from "./iptables-chains.linux.ts";
+import { mayBeThere, type Removal, removeChains } from "./iptables-chains.linux.ts";
 import { chainOf, groupsOf, oldSnatChainOf } from "./iptables-layout.ts";
 import { addressOf, containerAddresses } from "./mapping.ts";
 import { removeGoRules } from "./nft-go.linux.ts";
@@ -28,7 +28,7 @@ export function removeLeftovers(call: Call<PortmapConf>, { published, asked }: K
   if (published !== undefined) return;
   const chain = chainOf(call.network, call.containerId);
   for (const family of [4, 6] as const) {
-    if (!mayHaveChain(family, chain)) continue;
+    if (!mayBeThere(family, chain)) continue;
     const removed = removeChains(family, (table) => {
       const removals = new Map<string, Removal>([[chain, removalOf(call, table)]]);
       return removals.set(oldSnatChainOf(call.network, call.containerId), "all");
