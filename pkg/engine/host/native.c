@@ -65,11 +65,25 @@ static uint8_t *bytes_of(JSContext *context, JSValueConst value, size_t *length)
   return bytes == NULL ? NULL : bytes + offset;
 }
 
+/*
+ * Memory goes as soon as the last reference to it does, which in f(ptr(new Uint8Array(8))) is before f is called, and the
+ * bundler likes to write it so. Hence the last arrays whose addresses were asked for are kept: more than any
+ * function of the C library takes.
+ */
+enum { KEPT = 32 };
+
 static JSValue address(JSContext *context, JSValueConst self, int argc, JSValueConst *argv) {
   (void)self, (void)argc;
+  static JSValue kept[KEPT];
+  static unsigned next, filled;
   size_t length;
   uint8_t *bytes = bytes_of(context, argv[0], &length);
-  return bytes == NULL ? JS_EXCEPTION : pointer_to(context, bytes);
+  if (bytes == NULL) return JS_EXCEPTION;
+  if (filled == KEPT) JS_FreeValue(context, kept[next]);
+  else filled++;
+  kept[next] = JS_DupValue(context, argv[0]);
+  next = (next + 1) % KEPT;
+  return pointer_to(context, bytes);
 }
 
 static const char *const reads[] = {"u8", "u16", "u32", "i32", "u64", "ptr"};

@@ -81,7 +81,10 @@ function memory() {
   view.setBigUint64(0, 0x0102030405060708n, true);
   view.setInt32(8, -5, true);
   const words = new BigUint64Array(bytes.buffer);
+  const { ptr, read } = (Bun as unknown as { FFI: typeof import("bun:ffi") }).FFI;
   return {
+    // Nothing holds the array any more when its memory is read.
+    temporary: [read.u32(ptr(new Uint32Array([1, 2])), 4), read.u8(ptr(encoder.encode("xyz")), 2)],
     bytes: Array.from(bytes),
     first: words[0]!.toString(),
     clamped: Array.from(new Uint8Array([256, -1, 1.9])),
