@@ -176,6 +176,14 @@ async function gcPlugins(
 
 /** An attachment as its ADD was asked for. */
 export function runtimeConfOf(attachment: Attachment): RuntimeConf {
-  const { containerId, netns, ifName, args, capabilityArgs } = attachment;
-  return { containerId, netns, ifName, args, capabilityArgs };
+  const { containerId, ifName, args, capabilityArgs } = attachment;
+  return { containerId, netns: rememberedNetns(attachment), ifName, args, capabilityArgs };
+}
+
+/**
+ * The namespace that an attachment was added in, "" when that can't be told any more: the number in /proc/PID/ns/net may
+ * be another process's by now, and a DEL there would take away the interface of another container (cri-o #2849).
+ */
+export function rememberedNetns({ netns }: Attachment): string {
+  return netns.startsWith("/proc/") ? "" : netns;
 }

@@ -1,6 +1,6 @@
 export type { ParseOptions } from "./conflist.ts";
 export { confListFromConf, parseConfList, parsePluginConf } from "./conflist.ts";
-export { GcError } from "./gc.ts";
+export { GcError, rememberedNetns } from "./gc.ts";
 export { defaultCacheDir, Libcni } from "./libcni.ts";
 export { confFromFile, confListFromFile, listConfFiles, loadConfList } from "./load.ts";
 export * from "./model.ts";

@@ -35,3 +35,10 @@ export function verifyNetns(netns: string): void {
 export function verifyLiving(living: readonly LivingContainer[]): void {
   for (const one of living) verifyContainer(typeof one === "string" ? one : one?.id);
 }
+
+/** A list of the living as what tells them, verified now. */
+export function listed(living: Iterable<LivingContainer>): () => readonly LivingContainer[] {
+  const all = [...living];
+  verifyLiving(all);
+  return () => all;
+}

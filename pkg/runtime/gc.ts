@@ -6,6 +6,11 @@ import type { GcOptions } from "./options.ts";
 /** A container that lives, and with that everything of it; or only its interfaces of these names. */
 export type LivingContainer = string | { readonly id: string; readonly ifNames: readonly string[] };
 
+/** The living, or what tells them. */
+export type Living =
+  | Iterable<LivingContainer>
+  | (() => Iterable<LivingContainer> | Promise<Iterable<LivingContainer>>);
+
 export interface GarbageReport {
   /** Attachments that were taken away; with `dryRun`, that would be. */
   deleted: Attachment[];

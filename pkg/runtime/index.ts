@@ -9,7 +9,7 @@ export {
   type NetworkingErrorCode,
 } from "./errors.ts";
 export type { Listener, NetworkingEvent } from "./events.ts";
-export type { GarbageReport, LivingContainer } from "./gc.ts";
+export type { GarbageReport, Living, LivingContainer } from "./gc.ts";
 export { Networking, type NetworkingConfig } from "./networking.ts";
 export type { Network, NetworkSource } from "./networks.ts";
 export type {

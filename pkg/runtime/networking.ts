@@ -1,12 +1,12 @@
 import { findPlugin, invokePlugin, pluginVersions } from "@tscni/invoke";
 import { type Attachment, type CacheProblem, Libcni } from "@tscni/libcni";
 import { messageOf } from "@tscni/types";
-import { verifyContainer, verifyLiving, verifyNetns } from "./arguments.ts";
+import { listed, verifyContainer, verifyLiving, verifyNetns } from "./arguments.ts";
 import { runtimeConfOf } from "./container.ts";
 import { failed, failureOf, isNetworkingError, NetworkingError } from "./errors.ts";
 import { Events, type Listener, type NetworkingEvent } from "./events.ts";
 import { Gate } from "./gate.ts";
-import { collectGarbage, type GarbageReport, type LivingContainer } from "./gc.ts";
+import { collectGarbage, type GarbageReport, type Living } from "./gc.ts";
 import { loadNetworks, type Network, type NetworkSource } from "./networks.ts";
 import {
   type CheckOptions,
@@ -45,6 +45,8 @@ export class Networking {
   readonly #gate = new Gate();
   readonly #events = new Events();
   readonly #rounds = new StatusRounds((networks, signal) => this.#askStatus(networks, signal));
+  /** Containers whose setup is waiting or on its way, an entry each. */
+  readonly #settingUp: string[] = [];
   #networks: readonly Network[] = [];
   /** What was told last of being ready. */
   #told: string | undefined;
@@ -121,6 +123,15 @@ export class Networking {
     verifyContainer(id, options);
     verifyNetns(netns);
     this.verifyLoaded();
+    this.#settingUp.push(id);
+    try {
+      return await this.#setup(id, netns, options);
+    } finally {
+      this.#settingUp.splice(this.#settingUp.indexOf(id), 1);
+    }
+  }
+
+  #setup(id: string, netns: string, options: SetupOptions): Promise<SetupResult> {
     const networks = this.#networks;
     return this.#observed("setup", id, options, async (signal) => {
       const { results, failures, touched } = await attach(
@@ -144,12 +155,15 @@ export class Networking {
   /**
    * Takes a container off every network, past failures, also off those that it was attached to by a config that was changed
    * or is gone by now. Without `netns` it is the one of the setup; "" says that the namespace is gone. What is not attached
-   * is fine. Throws `remove-failed` with every error.
+   * is fine. A signal that has fired before it is called does not count. Throws `remove-failed` with every error.
    */
   async remove(id: string, netns?: string, options: RemoveOptions = {}): Promise<void> {
     verifyContainer(id, options);
     const networks = this.#networks;
-    await this.#observed("remove", id, options, async (signal) => {
+    // Many clean up with the signal that ended the work; a DEL that is not tried leaves an address behind.
+    const { signal: given, ...others } = options;
+    const timely = given === undefined || given.aborted ? others : options;
+    await this.#observed("remove", id, timely, async (signal) => {
       const failures = await removeAttachments(this.#libcni, { id, netns }, networks, options, signal);
       if (failures.length > 0)
         throw failed("remove-failed", `container ${id} could not be removed`, failures);
@@ -215,15 +229,19 @@ export class Networking {
 
   /**
    * Takes away everything of containers that are not among the living: attachments in the cache, also those of networks
-   * whose config is gone, and what the plugins find beside. Waits for operations on the way, and they for it. Throws
-   * `gc-failed` with every error.
+   * whose config is gone, and what the plugins find beside. Waits for operations on the way, and they for it. A function that
+   * tells the living is called when nothing else is on its way; a list may be out of date by then, so that containers whose
+   * setup was not finished when `gc` was called are kept, too. Throws `gc-failed` with every error, or what the function throws.
    */
-  async gc(living: Iterable<LivingContainer>, options: GcOptions = {}): Promise<GarbageReport> {
-    const keep = [...living];
-    verifyLiving(keep);
-    return this.#observed("gc", undefined, options, (signal) =>
-      collectGarbage(this.#libcni, this.#networks, keep, options, signal),
-    );
+  async gc(living: Living, options: GcOptions = {}): Promise<GarbageReport> {
+    const ask = typeof living === "function" ? living : listed(living);
+    // Whoever made the list may not have known of these.
+    const young = [...this.#settingUp];
+    return this.#observed("gc", undefined, options, async (signal) => {
+      const keep = [...(await ask())];
+      verifyLiving(keep);
+      return collectGarbage(this.#libcni, this.#networks, [...keep, ...young], options, signal);
+    });
   }
 
   /**

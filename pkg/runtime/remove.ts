@@ -1,4 +1,4 @@
-import { type Attachment, type Libcni, parseConfList } from "@tscni/libcni";
+import { type Attachment, type Libcni, parseConfList, rememberedNetns } from "@tscni/libcni";
 import { CniError, ErrorCode } from "@tscni/types";
 import { type ContainerOptions, runtimeConfOf } from "./container.ts";
 import { failureOf, type NetworkFailure } from "./errors.ts";
@@ -35,7 +35,7 @@ export async function removeAttachments(
         : libcni.delNetworkList(
             network.list,
             runtimeConfOf(
-              { ...container, netns: container.netns ?? attachment?.netns ?? "" },
+              { ...container, netns: container.netns ?? (attachment ? rememberedNetns(attachment) : "") },
               network,
               options,
             ),
