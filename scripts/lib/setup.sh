@@ -151,6 +151,11 @@ install_flanneld() {
   fi
 }
 
+# go-cni, which the program in docs/go-cni.md is built with. The tests themselves are cut off from the network.
+download_go_cni() {
+  command -v go >/dev/null && (cd "$root/pkg/runtime/testing/go-cni" && go mod download) </dev/null >/dev/null 2>&1 8>&-
+}
+
 # Whoever changes node_modules and dist is alone with them; whoever uses them shares them. Call it with the
 # command that brings them up to date; they are shared until the process ends. What might outlive it is
 # started without descriptor 8, the lock.
