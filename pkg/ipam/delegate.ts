@@ -1,6 +1,6 @@
 import { isRegularFile, statIfPresent } from "@tscni/sys";
-import { decodeResult, type Result } from "@tscni/types";
-import { builtinOf, standsFor } from "./builtin.ts";
+import { CniError, decodeResult, ErrorCode, type Result } from "@tscni/types";
+import { builtinOf, isOwnType, standsFor } from "./builtin.ts";
 
 /** What a plugin hands on to the plugin that it delegates to: the same call. */
 export interface DelegateCall {
@@ -25,6 +25,12 @@ export async function delegate(
   command: string,
   call: DelegateCall,
 ): Promise<Result | undefined> {
+  // Every plugin of a longer circle is started under its own name, so that this ends those, too.
+  if (isOwnType(type))
+    throw new CniError(
+      ErrorCode.InvalidNetworkConfig,
+      `type: "${type}" is this plugin itself, not one to delegate to`,
+    );
   const builtin = builtinOf(type);
   if (builtin && standsFor(firstMatch(type, call.path))) return builtin(command, call);
   return runForeign(type, command, call);

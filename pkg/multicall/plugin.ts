@@ -12,6 +12,7 @@ export function runDelegating(plugin: Plugin, delegates: Readonly<Record<string,
   setBuiltins(
     (type) => (Object.hasOwn(delegates, type) ? builtin(delegates[type]!) : undefined),
     isThisExecutable,
+    plugin.name,
   );
   return runPlugin(plugin);
 }

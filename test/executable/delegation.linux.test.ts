@@ -42,3 +42,14 @@ test("another program of the delegate's name that comes first in CNI_PATH is sta
   const { stdout } = await bridgeStatus(`${dir}:${bin}`);
   expect(JSON.parse(stdout)).toMatchObject({ code: 123 });
 });
+
+test("a plugin that is its own delegate, or its delegate's, is an error and no endless chain", async () => {
+  for (const type of ["bridge", "ptp"]) {
+    const conf = JSON.stringify({ cniVersion: "1.1.0", name: "n", type: "bridge", ipam: { type } });
+    const outcome = await run(["/bin/bash", "-c", 'exec "$0" <<<"$1"', join(bin, "bridge"), conf], {
+      env: { PATH: "/usr/bin:/bin", CNI_COMMAND: "STATUS", CNI_PATH: bin },
+    });
+    expect(outcome.status).toBe(1);
+    expect(JSON.parse(outcome.stdout).msg).toContain(`type: "${type}" is this plugin itself`);
+  }
+});
