@@ -142,3 +142,9 @@ test("a union takes the first alternative that fits, and reports the first one's
   expect(decodeConf(either, { x: ["a"] }).x).toEqual(["a"]);
   expect(() => decodeConf(either, { x: 1 })).toThrow("x: 1 is not a list");
 });
+
+test("a number beyond what counts exactly is called too large, not too small", () => {
+  const rate = confSchema({ rate: v.optional(integer(0)) });
+  expect(() => decodeConf(rate, { rate: 1e30 })).toThrow("rate: 1e+30 is too large a number");
+  expect(() => decodeConf(rate, { rate: -1 })).toThrow("rate: -1 is below 0");
+});

@@ -10,10 +10,14 @@ import * as v from "./schema.ts";
 
 /** A whole number from `min` to `max`. */
 export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): v.Schema<number> {
-  const limit = max === Number.MAX_SAFE_INTEGER ? `is below ${min}` : `is not between ${min} and ${max}`;
   const whole = v.check(v.number(), Number.isInteger, "is not a whole number", { type: "integer" });
-  const keywords = max === Number.MAX_SAFE_INTEGER ? { minimum: min } : { minimum: min, maximum: max };
-  return v.check(whole, (n) => n >= min && n <= max, limit, keywords);
+  if (max !== Number.MAX_SAFE_INTEGER)
+    return v.check(whole, (n) => n >= min && n <= max, `is not between ${min} and ${max}`, {
+      minimum: min,
+      maximum: max,
+    });
+  const exact = v.check(whole, (n) => n <= max, "is too large a number", {});
+  return v.check(exact, (n) => n >= min, `is below ${min}`, { minimum: min });
 }
 
 /** IPv4 or IPv6 text. "" counts as absent, as in the Go plugins. */
