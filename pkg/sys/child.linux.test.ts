@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { expect, test } from "vitest";
@@ -110,4 +110,10 @@ test("programs are found in PATH first, never in the working directory", () => {
   expect(findProgram("tscni-own", folder)).toBe(join(folder, "tscni-own"));
   const relativeFolder = relative(process.cwd(), folder);
   expect(findProgram("tscni-own", `.:${relativeFolder}::/bin`)).toBeUndefined();
+});
+
+test("a folder of PATH that can't be entered is passed over", () => {
+  const loop = join(mkdtempSync(join(tmpdir(), "tscni-child-")), "loop");
+  symlinkSync(loop, loop);
+  expect(findProgram("sh", `${loop}:/bin`)).toBe("/bin/sh");
 });

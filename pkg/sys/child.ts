@@ -196,10 +196,20 @@ export function findProgram(name: string, path: string): string | undefined {
   for (const folder of [...path.split(":"), ...usualFolders]) {
     if (!folder.startsWith("/")) continue;
     const file = `${folder}/${name}`;
-    const found = statIfPresent(file);
+    const found = statIfReachable(file);
     if (found !== undefined && isRegularFile(found) && (found.mode & 0o111) !== 0) return file;
   }
   return undefined;
+}
+
+/** As shells do it: a folder of PATH that we may not enter (root's, called as another user) is passed over. */
+function statIfReachable(file: string): ReturnType<typeof statIfPresent> {
+  try {
+    return statIfPresent(file);
+  } catch (error) {
+    if (isErrno(error, "EACCES", "ELOOP")) return undefined;
+    throw error;
+  }
 }
 
 /** Whether this is the failure of a program that is not there or can't be run. */
