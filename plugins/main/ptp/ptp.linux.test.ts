@@ -83,10 +83,9 @@ describe("packets", () => {
     const lan = makeLan(node, "192.0.2.1/24", "2001:db8::1/64");
     for (const address of ["192.0.2.2/24", "2001:db8::2/64"])
       node.host.run("ip", "addr", "add", address, "dev", "eth0", ...(address.includes(":") ? ["nodad"] : []));
-    // Until its link-local address is proved unique the host can't ask for neighbours on that side.
-    await expect
-      .poll(() => node.host.run("ip", "-6", "addr", "show", "tentative"), { timeout: 5000 })
-      .toBe("");
+    // Until their link-local addresses are proved unique neither side of that network can ask for neighbours.
+    for (const side of [node.host, lan])
+      await expect.poll(() => side.run("ip", "-6", "addr", "show", "tentative"), { timeout: 5000 }).toBe("");
     lan.run("ip", "route", "add", "10.88.0.0/24", "via", "192.0.2.2");
     lan.run("ip", "route", "add", "fd88::/64", "via", "2001:db8::2");
     const other = node.container();
