@@ -80,7 +80,10 @@ test("ADD with DNS and a classless route on the link; DEL is heard of", async ()
   await until("Kea has the release", () => released.test(serverLeases()));
 });
 
-test("the server vanishes: renewing, rebinding, bound again by the next server; it vanishes for good: down", async () => {
+// It goes by the seconds of leases, which a busy machine can miss: once more then.
+test("the server vanishes: renewing, rebinding, bound again by the next server; it vanishes for good: down", {
+  retry: 1,
+}, async () => {
   const server = await startKea({ valid: 12, renew: 1, rebind: 3 });
   const daemon = await lab.daemon();
   const ns = lab.container();
