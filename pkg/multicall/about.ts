@@ -1,4 +1,5 @@
 import { exitNow, writeAll } from "@tscni/sys";
+import { calledAs } from "./called-as.ts";
 
 /** https://www.cni.dev/docs/spec/#error: it was the config's `type` that led here. */
 const invalidNetworkConfig = 7;
@@ -19,13 +20,6 @@ export function about(version: string, plugins: Readonly<Record<string, string>>
   }
   answer(2, `tscni: "${name}" is not one of its plugins\n\n${listOf(version, plugins)}`);
   exitNow(1);
-}
-
-/** The name that we were called by: that of the link, or NAME of `tscni NAME`. */
-function calledAs(): string {
-  const [, called = "tscni", first] = process.argv;
-  const link = called.slice(called.lastIndexOf("/") + 1);
-  return link === "tscni" && first !== undefined ? first : link;
 }
 
 function answer(fd: number, text: string): void {

@@ -3,7 +3,7 @@
  * container wait for each other, and GC has everything to itself. Whoever waits is let in by order of arrival.
  */
 export class Gate {
-  readonly #inside = new Map<string, number>();
+  readonly #inside = new Set<string>();
   #alone = false;
   readonly #waiting: { container: string | undefined; enter: () => void }[] = [];
 
@@ -62,7 +62,7 @@ export class Gate {
           ahead.add(container);
           continue;
         }
-        this.#inside.set(container, 1);
+        this.#inside.add(container);
       }
       this.#waiting.splice(this.#waiting.indexOf(entry), 1);
       entry.enter();
