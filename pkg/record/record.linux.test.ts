@@ -107,6 +107,24 @@ test("what a killed writer left is no record, and goes after a minute", () => {
   expect(readdirSync(folder)).toEqual([".c2:eth0.18"]);
 });
 
+test("what a killed writer left goes with GC, unless it is of a living owner's", () => {
+  mkdirSync(folder, { recursive: true });
+  for (const name of [".c1:eth0", ".c2:eth0"]) writeFileSync(`${folder}/${name}`, "{");
+  expect(staleRecords(kind, "net", [{ containerID: "c2", ifname: "eth0" }])).toEqual([]);
+  expect(readdirSync(folder)).toEqual([".c2:eth0"]);
+  expect(staleRecords(kind, "net", [])).toEqual([]);
+  expect(readdirSync(`/run/tscni/${kind}`)).toEqual([]);
+});
+
+test("a folder that a killed writer made goes with the owner's record, or with GC", () => {
+  mkdirSync(folder, { recursive: true });
+  expect(removeRecord(kind, owner)).toBe(false);
+  expect(readdirSync(`/run/tscni/${kind}`)).toEqual([]);
+  mkdirSync(folder, { recursive: true });
+  expect(staleRecords(kind, "net", [])).toEqual([]);
+  expect(readdirSync(`/run/tscni/${kind}`)).toEqual([]);
+});
+
 test("a folder that can't be written is an error", () => {
   mkdirSync(`/run/tscni/${kind}`, { recursive: true });
   writeFileSync(folder, "in the way");

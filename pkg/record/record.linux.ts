@@ -91,8 +91,8 @@ export const hasRecord = (kind: string, owner: Owner): boolean =>
 /** Removes an owner's record, and what a killed writer left of one; returns whether there was one. */
 export function removeRecord(kind: string, owner: Owner): boolean {
   const removed = unlinkIfPresent(pathOf(kind, owner));
-  const unfinished = unlinkIfPresent(temporaryOf(owner, kind));
-  if (removed || unfinished) removeIfEmpty(folderOf(kind, owner.network));
+  unlinkIfPresent(temporaryOf(owner, kind));
+  removeIfEmpty(folderOf(kind, owner.network)); // also one that a writer made, and was killed before it wrote
   return removed;
 }
 
@@ -100,7 +100,7 @@ function removeIfEmpty(folder: string): void {
   try {
     rmdir(folder);
   } catch (error) {
-    if (!isErrno(error, "ENOTEMPTY", "EEXIST", "ENOENT", "EBUSY")) throw error;
+    if (!isErrno(error, "ENOTEMPTY", "EEXIST", "ENOENT", "ENOTDIR", "EBUSY")) throw error;
   }
 }
 
@@ -147,7 +147,10 @@ export function listRecords<T>(
   return found;
 }
 
-/** The records of a network whose owners are not in GC's list. */
+/**
+ * The records of a network whose owners are not in GC's list. What their killed writers left half-written is removed;
+ * one that writes just now, against the rules, starts again.
+ */
 export function staleRecords<T>(
   kind: string,
   network: string,
@@ -155,6 +158,11 @@ export function staleRecords<T>(
   warn?: (message: string) => void,
 ): Recorded<T>[] {
   const names = new Set(valid.map(({ containerID, ifname }) => `${containerID}:${ifname}`));
+  const files = new Set(valid.map(({ containerID, ifname }) => `.${nameOf(containerID, ifname)}`));
+  const folder = folderOf(kind, network);
+  for (const name of namesIn(folder))
+    if (name.startsWith(".") && !files.has(name)) unlinkIfPresent(`${folder}/${name}`);
+  removeIfEmpty(folder);
   return listRecords<T>(kind, network, warn).filter(
     ({ containerId, ifName }) => !names.has(`${containerId}:${ifName}`),
   );
