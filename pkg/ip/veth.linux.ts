@@ -35,9 +35,13 @@ export const interfaceOf = ({ name, address, mtu }: Link): Interface => ({
 });
 
 /**
- * Makes a veth pair in one message: the host end up, named and labelled after the attachment and enslaved if
- * asked for; the container end down, under the attachment's ifName in the container. What a killed ADD of the
- * same attachment left is replaced. Throws CniError when the container has an interface of that name.
+ * Makes a veth pair: the host end up, named and labelled after the attachment and enslaved if asked for; the
+ * container end down, under the attachment's ifName in the container. What a killed ADD of the same attachment left
+ * is replaced. Throws CniError when the container has an interface of that name.
+ *
+ * A host end that is enslaved has no IPv6 of its own: all it receives is its master's (br_handle_frame in
+ * net/bridge/br_input.c), and a link-local address and two routes for each of a thousand ports make every change of
+ * a link slow. It is set before the link comes up, as is the alias: on a link that is up, either is told to everybody.
  */
 export function createVeth(
   host: Netlink,
@@ -53,7 +57,6 @@ export function createVeth(
     createLink(host, {
       kind: "veth",
       name,
-      up: true,
       ...shared,
       ...(master === undefined ? {} : { master }),
       veth: {
@@ -62,8 +65,9 @@ export function createVeth(
     });
   const end = makeReplacing(host, container, name, attachment.ifName, make);
   try {
-    setLink(host, { index: end.index }, { alias: aliasOf(attachment) });
-    writeSysctlIfPresent(`net/ipv6/conf/${name}/accept_ra`, "0");
+    const silent = master === undefined ? (["accept_ra", "0"] as const) : (["disable_ipv6", "1"] as const);
+    writeSysctlIfPresent(`net/ipv6/conf/${name}/${silent[0]}`, silent[1]);
+    setLink(host, { index: end.index }, { alias: aliasOf(attachment), up: true });
     const peer = getLink(container, { name: attachment.ifName });
     if (peer === undefined)
       throw new CniError(ErrorCode.Internal, `interface ${attachment.ifName} is gone again`);

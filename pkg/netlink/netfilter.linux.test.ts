@@ -131,7 +131,8 @@ test("elements are added as nft adds them, all or none", () => {
   const { ns, netlink } = newPlace();
   const tables = (name: string) =>
     `add table inet ${name}; add chain inet ${name} c; add map inet ${name} m { type ipv4_addr : verdict; };
-     add set inet ${name} pairs { type ifname . ether_addr; }; add set inet ${name} names { type ifname; };`;
+     add set inet ${name} pairs { type ifname . ether_addr; }; add set inet ${name} names { type ifname; };
+     add map inet ${name} ports { type inet_proto . inet_service : ipv4_addr . inet_service; };`;
   ns.run("nft", `${tables("ours")} ${tables("theirs")}`);
   const name = new TextEncoder().encode("veth0123456789a");
   const padded = (bytes: Iterable<number>, length: number) =>
@@ -141,16 +142,18 @@ test("elements are added as nft adds them, all or none", () => {
     { set: "m", key: Uint8Array.of(10, 1, 0, 5), goTo: "c", comment: "net: a, if: eth0" },
     { set: "names", key: padded(name, 16), comment },
     { set: "pairs", key: padded([...padded(name, 16), 2, 0, 0, 0, 0, 1], 24) },
+    { set: "ports", key: Uint8Array.of(6, 0, 0, 0, 31, 144, 0, 0), value: Uint8Array.of(10, 1, 0, 5, 0, 80, 0, 0) },
   ]);
   ns.run(
     "nft",
     `add element inet theirs m { 10.1.0.5 comment "net: a, if: eth0" : goto c };
      add element inet theirs names { "veth0123456789a" comment "${comment}" };
-     add element inet theirs pairs { "veth0123456789a" . 02:00:00:00:00:01 }`,
+     add element inet theirs pairs { "veth0123456789a" . 02:00:00:00:00:01 };
+     add element inet theirs ports { tcp . 8080 : 10.1.0.5 . 80 }`,
   );
   const listed = (table: string) => ns.run("nft", "list", "table", "inet", table).replace(table, "");
   expect(listed("ours")).toBe(listed("theirs"));
-  for (const set of ["m", "names", "pairs"])
+  for (const set of ["m", "names", "pairs", "ports"])
     expect(listNftElements(netlink, "inet", "ours", set)).toEqual(
       listNftElements(netlink, "inet", "theirs", set),
     );
@@ -159,6 +162,7 @@ test("elements are added as nft adds them, all or none", () => {
   addNftElements(netlink, "inet", "ours", [again]);
   addNftElements(netlink, "inet", "ours", []);
   const before = listed("ours");
+  expect(() => addNftElements(netlink, "inet", "ours", [again], { created: true })).toThrow(/EEXIST/);
   const good = { set: "m", key: Uint8Array.of(10, 1, 0, 6), goTo: "c" };
   for (const [bad, code] of [
     [{ ...good, key: Uint8Array.of(10, 1, 0, 7), goTo: "nonesuch" }, "ENOENT"],

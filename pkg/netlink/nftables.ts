@@ -1,6 +1,6 @@
 import { NetlinkError } from "./error.ts";
 import { AF_BRIDGE, AF_INET, AF_INET6, NFPROTO_INET } from "./families.ts";
-import { NLM_F_CREATE } from "./flags.ts";
+import { NLM_F_CREATE, NLM_F_EXCL } from "./flags.ts";
 import type { MessageOf } from "./message.ts";
 import type { Netlink } from "./netlink.ts";
 import { NFNL_SUBSYS_NFTABLES, nftChainFormat, nftElementFormat, nftRuleFormat } from "./tables/nftables.ts";
@@ -79,35 +79,41 @@ export function getNftElement(
   return elementsIn(found)[0];
 }
 
-/** An element to be added to a set or to a map of verdicts. */
+/** An element to be added to a set or map. */
 export interface NftElement {
   set: string;
+  /** As {@link NftElementFound} has it. */
   key: Uint8Array;
-  /** The chain that a map's element goes to. */
+  /** The chain that an element of a map of verdicts goes to. */
   goTo?: string;
+  /** What another map leads to, as the key is written. */
+  value?: Uint8Array;
   comment?: string;
 }
 
 /**
  * Adds elements to sets and maps of a table that are there, all or none, and without the 2 ms that nft takes. One that
- * is there with the same data is fine, and keeps its comment. Throws NetlinkError.
+ * is there with the same data is fine, and keeps its comment, unless they have to be `created` (EEXIST). Throws
+ * NetlinkError.
  */
 export function addNftElements(
   netlink: Netlink,
   family: NftFamily,
   table: string,
   elements: readonly NftElement[],
+  { created = false }: { created?: boolean } = {},
 ): void {
+  const mode = created ? NLM_F_CREATE | NLM_F_EXCL : NLM_F_CREATE;
   netlink.transaction(NFNL_SUBSYS_NFTABLES, (requests) => {
-    for (const { set, key, goTo, comment } of elements) {
+    for (const { set, key, goTo, value, comment } of elements) {
       const element = {
         key: { value: key },
-        data: goTo === undefined ? undefined : { verdict: { code: NFT_GOTO, chain: goTo } },
+        data: goTo === undefined ? value && { value } : { verdict: { code: NFT_GOTO, chain: goTo } },
         userData: comment === undefined ? undefined : commentData(comment),
       };
       const header = { family: families[family] };
       const attributes = { table, set, elements: { list: [element] } };
-      requests.request(nftElementFormat, "NEW", NLM_F_CREATE, header, attributes, `element of ${set}`);
+      requests.request(nftElementFormat, "NEW", mode, header, attributes, `element of ${set}`);
     }
   });
 }

@@ -5,7 +5,6 @@ import {
   containerInterfaceOf,
   createVeth,
   deleteAttachmentLink,
-  enableAnnouncements,
   gcAttachmentLinks,
   interfaceOf,
   prepareInterface,
@@ -81,7 +80,7 @@ export default definePlugin({
       waitUntilUnique(container, veth.container.index);
       waitUntilUnique(host, gateway.index);
     }
-    if (lease) announceAddresses(container, veth.container);
+    if (lease) announceAddresses(sandbox, container, veth.container, lease);
 
     rules?.wait();
 
@@ -161,7 +160,6 @@ function prepareContainer({ conf, ifName }: BridgeCall, result: Result): void {
   const dad = conf.enabledad ? "1" : "0";
   writeSysctlIfPresent(`net/ipv6/conf/${ifName}/enhanced_dad`, dad);
   writeSysctlIfPresent(`net/ipv6/conf/${ifName}/accept_dad`, dad);
-  enableAnnouncements(ifName, result);
   prepareInterface(ifName, result);
 }
 

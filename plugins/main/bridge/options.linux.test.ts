@@ -89,6 +89,7 @@ describe("without IPAM", () => {
     expect(added.ips ?? []).toEqual([]);
     expect(linkOf(c, "eth0").operstate).toBe("UP");
     expect(sysctl(c, "net.ipv6.conf.eth0.accept_ra")).toBe("1");
+    expect(ip(node.host, "-6", "addr", "show", "dev", added.interfaces[1].name)).toEqual([]);
     const conf = { ...node.bridgeConf({}, []), prevResult: added };
     await node.ok("CHECK", conf, { netns: c });
     await node.ok("DEL", conf, { netns: c });

@@ -1,4 +1,10 @@
-import { getNftElement, type Netlink, type NftElementFound } from "@tscni/netlink";
+import {
+  addNftElements,
+  getNftElement,
+  type Netlink,
+  NetlinkError,
+  type NftElementFound,
+} from "@tscni/netlink";
 import { type NftText, startNft } from "@tscni/nftables";
 import { heldLock } from "./lock.linux.ts";
 import { bytesOf, type Element } from "./nft-elements.ts";
@@ -13,6 +19,35 @@ export function run(statements: readonly NftText[]): void {
 /** An element as the kernel has it; undefined when it has none with this key. */
 export const find = (netlink: Netlink, table: string, { map, key }: Pick<Element, "map" | "key">) =>
   getNftElement(netlink, "inet", table, map, bytesOf(key));
+
+/** As many as fit into a message many times over. */
+const fewElements = 64;
+
+/**
+ * Creates elements without nft, which takes longer to start than the kernel to do it. Returns false when that did not
+ * work, for whatever reason: nothing is done then, and nft tells why.
+ */
+export function addElements(
+  netlink: Netlink,
+  table: string,
+  elements: readonly Element[],
+  comment: string,
+): boolean {
+  if (elements.length > fewElements) return false;
+  const made = elements.map(({ map, key, data }) => ({
+    set: map,
+    key: bytesOf(key),
+    comment,
+    ...(map.startsWith("masq") ? { goTo: data } : { value: bytesOf(data) }),
+  }));
+  try {
+    addNftElements(netlink, "inet", table, made, { created: true });
+    return true;
+  } catch (error) {
+    if (error instanceof NetlinkError) return false;
+    throw error;
+  }
+}
 
 /** Whether an element leads where it should. */
 export function leadsTo(found: NftElementFound, { map, data }: Element): boolean {

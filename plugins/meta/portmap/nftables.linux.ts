@@ -6,7 +6,7 @@ import { portText } from "./mapping.ts";
 import { createElements, deleteElements, type Element, elementsOf, idOf } from "./nft-elements.ts";
 import { goOwnerOf } from "./nft-go.linux.ts";
 import { type Conditions, commentOf, layout, masqChain, masqChainOf, rulesOf } from "./nft-layout.ts";
-import { find, leadsTo, ownerNamed, run } from "./nftables-table.linux.ts";
+import { addElements, find, leadsTo, ownerNamed, run } from "./nftables-table.linux.ts";
 import { conflict, forget, isGone, notKnownToBeGone, type Published } from "./owners.linux.ts";
 import { kind, ownerText, type Publication } from "./publication.ts";
 
@@ -33,7 +33,8 @@ export function publishNftables(
   const elements = elementsOf(publication);
   if (before === undefined) {
     try {
-      run([...rules, ...createElements(publication.table!, elements, commentOf(owner))]);
+      if (rules.length > 0 || !addElements(netlink, publication.table!, elements, commentOf(owner)))
+        run([...rules, ...createElements(publication.table!, elements, commentOf(owner))]);
       return;
     } catch (error) {
       if (!(error instanceof NftError && error.problem === "exists")) throw error;
