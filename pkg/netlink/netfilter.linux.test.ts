@@ -142,7 +142,11 @@ test("elements are added as nft adds them, all or none", () => {
     { set: "m", key: Uint8Array.of(10, 1, 0, 5), goTo: "c", comment: "net: a, if: eth0" },
     { set: "names", key: padded(name, 16), comment },
     { set: "pairs", key: padded([...padded(name, 16), 2, 0, 0, 0, 0, 1], 24) },
-    { set: "ports", key: Uint8Array.of(6, 0, 0, 0, 31, 144, 0, 0), value: Uint8Array.of(10, 1, 0, 5, 0, 80, 0, 0) },
+    {
+      set: "ports",
+      key: Uint8Array.of(6, 0, 0, 0, 31, 144, 0, 0),
+      value: Uint8Array.of(10, 1, 0, 5, 0, 80, 0, 0),
+    },
   ]);
   ns.run(
     "nft",

@@ -40,7 +40,7 @@ export default definePlugin({
       setLink(container, { index }, { up: true });
     }
     waitUntilUp(host, veth.host.index);
-    if (lease) announceAddresses(container, veth.container);
+    if (lease) announceAddresses(sandbox, container, veth.container, lease);
     const { ips, ...rest } = lease ?? emptyResult();
     return {
       ...rest,
