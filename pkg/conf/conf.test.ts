@@ -50,6 +50,9 @@ test("matches keys in any case, the last spelling winning, and takes null for ab
 test("names path, value and expectation: code 6 for a wrong type, 7 for a wrong value", () => {
   expect(failure({ mtu: "big" })).toMatchObject({ code: 6, msg: 'mtu: "big" is not a number' });
   expect(failure({ mtu: 1.5 })).toMatchObject({ code: 7, msg: "mtu: 1.5 is not a whole number" });
+  expect(failure(JSON.parse('{ "mtu": 1e400 }'))).toMatchObject({
+    msg: "mtu: Infinity is not a whole number",
+  });
   expect(failure({ ranges: [[{ subnet: "10.1.0.300/24" }]] })).toMatchObject({
     code: 7,
     msg: 'ranges[0][0].subnet: "10.1.0.300/24" is not a CIDR address',

@@ -20,6 +20,21 @@ export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): v.S
   return v.check(exact, (n) => n >= min, `is below ${min}`, { minimum: min });
 }
 
+/** One of some names; "" among them is not offered. `problem` says what is wrong, in the reference's words. */
+export function oneOf<const T extends string>(names: readonly T[], problem: string): v.Schema<T> {
+  const offered = names.filter((name) => name !== "");
+  const all = `${offered.slice(0, -1).join(", ")} or ${offered.at(-1)}`;
+  return v.check(
+    v.string() as v.Schema<T>,
+    (name) => names.includes(name),
+    (name) => `${problem} ${JSON.stringify(name)}: it can be ${all}`,
+    { enum: names },
+  );
+}
+
+/** Bytes; 0 leaves it to the kernel, and 65535 is all that an IP packet can have. */
+export const mtu = (): v.Schema<number> => integer(0, 65535);
+
 /** IPv4 or IPv6 text. "" counts as absent, as in the Go plugins. */
 export const ipAddress = () =>
   v.check(v.string(), (text) => text === "" || parseIp(text) !== undefined, "is not an IP address");

@@ -1,13 +1,14 @@
-import { type Cidr, lastIpOf, networkOf, parseCidr, parseIp } from "@tscni/addr";
+import { type Cidr, ipText, lastIpOf, networkOf, parseCidr, parseIp } from "@tscni/addr";
 import {
   addAddress,
   addRoute,
   IFA_F_NODAD,
   type Route as KernelRoute,
   type Netlink,
+  NetlinkError,
   setLink,
 } from "@tscni/netlink";
-import type { Result, Route } from "@tscni/types";
+import { CniError, ErrorCode, messageOf, type Result, type Route } from "@tscni/types";
 import { ensureSysctl, writeSysctlIfPresent } from "./sysctl.linux.ts";
 
 /** Whether a result has an IPv6 address. */
@@ -37,8 +38,32 @@ export function configureInterface(
   const flags = options.detectDuplicates ? 0 : IFA_F_NODAD;
   for (const { address } of lease.ips) assignAddress(netlink, index, cidrOf(address), flags);
   setLink(netlink, { index }, { up: true });
-  for (const route of lease.routes) addRoute(netlink, { ...routeOf(route, lease), index }, "append");
+  addRoutes(netlink, index, lease);
 }
+
+/** Adds the routes of a lease. Throws CniError, which says of those that the kernel refuses what is wrong with them. */
+export function addRoutes(netlink: Netlink, index: number, lease: Result): void {
+  for (const route of lease.routes) {
+    const wanted = routeOf(route, lease);
+    try {
+      addRoute(netlink, { ...wanted, index }, "append");
+    } catch (error) {
+      const why = error instanceof NetlinkError ? refusals[error.code] : undefined;
+      if (why === undefined) throw error;
+      const via = wanted.gateway ? ` via ${ipText(wanted.gateway)}` : "";
+      throw new CniError(ErrorCode.Internal, `route ${route.dst}${via}: ${why}`, {
+        details: messageOf(error),
+        cause: error,
+      });
+    }
+  }
+}
+
+const refusals: Readonly<Record<string, string>> = {
+  EEXIST: "it is listed twice, or comes with an address",
+  EHOSTUNREACH: "no address of the interface is on a network with the gateway",
+  ENETUNREACH: "no address of the interface is on a network with the gateway",
+};
 
 /** Adds an address, an IPv4 one with the broadcast address of its subnet, as `ip address add ... brd +` does. */
 export function assignAddress(netlink: Netlink, index: number, cidr: Cidr, flags: number): void {

@@ -45,7 +45,7 @@ export function iptablesErrorOf(program: string, stderr: string): IptablesError 
     : "";
   return new IptablesError(
     unusable ? "unusable" : "failed",
-    `${program}: ${line.trim()}${hint}`,
+    `${program}: ${line.trim().replace(/^ip6?tables\S* v\S+ \([^)]*\): /, "")}${hint}`,
     stderr.trim().slice(0, 2000),
   );
 }

@@ -117,6 +117,11 @@ describe("what can't work says why", () => {
 
   test.each([
     ["echo 'iptables-restore: line 2 failed' >&2; exit 1", "failed", /iptables-restore: .*line 2 failed/],
+    [
+      "echo 'iptables-restore v1.8.9 (nf_tables): unknown option \"--x\"' >&2; exit 2",
+      "failed",
+      /^iptables-restore: unknown option "--x"/,
+    ],
     ["kill -9 $$", "failed", /ended by signal 9/],
     [
       "echo \"can't initialize iptables table \\`nat': Table does not exist\" >&2; exit 3",

@@ -190,8 +190,8 @@ export function verify(owner: Owner, cidrs: readonly Cidr[]): void {
       if (!table.hasRule(where, rule))
         throw new CniError(
           ErrorCode.Internal,
-          `ipMasq: the rule "${rule.slice(0, 4).join(" ")}" is missing from chain ${where} of table nat`,
-          { details: `of IPv${family}; cnitool repair puts it back` },
+          `ipMasq: the rule "${rule.slice(0, 4).join(" ")}" is missing from chain ${where} of IPv${family}'s table nat`,
+          { details: "cnitool repair puts it back" },
         );
   }
 }

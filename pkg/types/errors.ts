@@ -58,7 +58,8 @@ export function messageOf(error: unknown): string {
 export function shown(value: unknown): string {
   let text: string;
   try {
-    text = JSON.stringify(value) ?? String(value);
+    // A number too large for JavaScript is Infinity, and null for JSON.
+    text = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
   } catch {
     text = Array.isArray(value) ? "[...]" : "{...}";
   }

@@ -36,7 +36,11 @@ test("keys in any case; unknown ones and null are ignored", () => {
 
 describe("what is refused, with code and message", () => {
   test.each([
-    [{ ipMasqBackend: "ipchains" }, 7, 'ipMasqBackend: unknown ipmasq backend "ipchains"'],
+    [
+      { ipMasqBackend: "ipchains" },
+      7,
+      'ipMasqBackend: unknown ipmasq backend "ipchains": it can be iptables or nftables',
+    ],
     [{ ipMasq: "yes" }, 6, 'ipMasq: "yes" is not true or false'],
     [{ macspoofchk: 1 }, 6, "macspoofchk: 1 is not true or false"],
     [{ bridge: "" }, 7, 'bridge: "" is not an interface name'],
@@ -44,6 +48,7 @@ describe("what is refused, with code and message", () => {
     [{ mtu: "big" }, 6, 'mtu: "big" is not a number'],
     [{ mtu: -1 }, 7, "mtu: -1 is below 0"],
     [{ mtu: 1.5 }, 7, "mtu: 1.5 is not a whole number"],
+    [{ mtu: 70000 }, 7, "mtu: 70000 is not between 0 and 65535"],
     [{ isGateway: "yes" }, 6, 'isGateway: "yes" is not true or false'],
     [{ vlan: 4095 }, 7, "vlan: invalid VLAN ID 4095 (must be between 0 and 4094)"],
     [{ vlanTrunk: [{ id: 1 }, { id: 0 }] }, 7, "vlanTrunk[1].id: 0 is not between 1 and 4094"],

@@ -1,4 +1,4 @@
-import { confSchema, dnsConf, type Infer, integer, ipamConf, mac, masqueradeKeys, v } from "@tscni/conf";
+import { confSchema, dnsConf, type Infer, integer, ipamConf, mac, masqueradeKeys, mtu, v } from "@tscni/conf";
 import { interfaceNameProblem } from "@tscni/types";
 
 const off = () => v.optional(v.boolean(), false);
@@ -30,7 +30,7 @@ const keys = confSchema({
   forceAddress: off(),
   ...masqueradeKeys(),
   macspoofchk: off(),
-  mtu: v.optional(integer(0), 0),
+  mtu: v.optional(mtu(), 0),
   hairpinMode: off(),
   promiscMode: off(),
   portIsolation: off(),

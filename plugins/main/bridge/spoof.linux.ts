@@ -171,9 +171,13 @@ export function verifySpoofCheck(owner: Owner, mac: string): void {
   const ruleIsThere = countNftRules(netfilter, "bridge", table, hook) === 1;
   if (ruleIsThere && found?.mac === mac && isAllowed(netfilter, found)) return;
   if (reference.isThere(netfilter, owner)) return;
-  throw new CniError(ErrorCode.Internal, `macspoofchk: the rules for ${owner.ifName} are missing`, {
-    details: `from table bridge ${table}; cnitool repair puts them back`,
-  });
+  throw new CniError(
+    ErrorCode.Internal,
+    `macspoofchk: the rules for ${owner.ifName} are missing from table bridge ${table}`,
+    {
+      details: "cnitool repair puts them back",
+    },
+  );
 }
 
 const isAllowed = (netfilter: Netlink, { port, mac }: Guard): boolean =>

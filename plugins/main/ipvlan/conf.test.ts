@@ -17,6 +17,6 @@ test.each([
 
 test("a mode that there is none of is refused", () => {
   expect(() => decodeConf(IpvlanConf, { mode: "L3" })).toThrow(
-    expect.objectContaining({ msg: 'mode: unknown ipvlan mode: "L3"', code: 7 }),
+    expect.objectContaining({ msg: 'mode: unknown ipvlan mode: "L3": it can be l2, l3 or l3s', code: 7 }),
   );
 });

@@ -20,8 +20,16 @@ test.each([
 
 describe("what is refused, with code and message", () => {
   test.each([
-    [{ mode: "Bridge" }, 7, 'mode: unknown macvlan mode: "Bridge"'],
-    [{ mode: "toString" }, 7, 'mode: unknown macvlan mode: "toString"'],
+    [
+      { mode: "Bridge" },
+      7,
+      'mode: unknown macvlan mode: "Bridge": it can be private, vepa, bridge or passthru',
+    ],
+    [
+      { mode: "toString" },
+      7,
+      'mode: unknown macvlan mode: "toString": it can be private, vepa, bridge or passthru',
+    ],
     [{ mtu: -1 }, 7, "mtu: -1 is below 0"],
     [{ bcqueuelen: 2 ** 32 }, 7, "bcqueuelen: 4294967296 is not between 0 and 4294967295"],
     [{ mac: "02:00" }, 7, 'mac: "02:00" is not a MAC address'],

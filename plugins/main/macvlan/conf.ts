@@ -1,20 +1,15 @@
-import { confSchema, dnsConf, type Infer, integer, ipamConf, mac, v } from "@tscni/conf";
+import { confSchema, dnsConf, type Infer, integer, ipamConf, mac, mtu, oneOf, v } from "@tscni/conf";
 
 /** MACVLAN_MODE_*, linux/if_link.h */
 export const modes: Readonly<Record<string, number>> = { private: 1, vepa: 2, bridge: 4, passthru: 8 };
 
-const mode = v.check(
-  v.string(),
-  (name) => name === "" || Object.hasOwn(modes, name),
-  (name) => `unknown macvlan mode: "${name}"`,
-  { enum: ["", ...Object.keys(modes)] },
-);
+const mode = oneOf(["", ...Object.keys(modes)], "unknown macvlan mode:");
 
 /** What the plugin's README lists; unknown keys are ignored. */
 export const MacvlanConf = confSchema({
   master: v.optional(v.string(), ""),
   mode: v.optional(mode, ""),
-  mtu: v.optional(integer(0), 0),
+  mtu: v.optional(mtu(), 0),
   mac: v.optional(mac()),
   linkInContainer: v.optional(v.boolean(), false),
   bcqueuelen: v.optional(integer(0, 0xffffffff), 0),

@@ -1,8 +1,8 @@
-import { confSchema, dnsConf, type Infer, integer, ipamConf, masqueradeKeys, v } from "@tscni/conf";
+import { confSchema, dnsConf, type Infer, ipamConf, masqueradeKeys, mtu, v } from "@tscni/conf";
 
 /** What the plugin's README lists; unknown keys are ignored. */
 export const PtpConf = confSchema({
-  mtu: v.optional(integer(0), 0),
+  mtu: v.optional(mtu(), 0),
   ...masqueradeKeys(),
   ipam: v.optional(ipamConf()),
   dns: v.optional(dnsConf()),

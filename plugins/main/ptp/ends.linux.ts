@@ -10,6 +10,7 @@ import {
   parseIp,
 } from "@tscni/addr";
 import {
+  addRoutes,
   assignAddress,
   cidrOf,
   enableForwarding,
@@ -17,7 +18,6 @@ import {
   hasIpv6,
   mismatch,
   prepareInterface,
-  routeOf,
   writeSysctl,
 } from "@tscni/ip";
 import {
@@ -84,7 +84,7 @@ export function configureContainer(sandbox: Namespace, container: Netlink, link:
     if (cidr.prefix < bitsOf(cidr.ip.family))
       addRoute(container, { destination: networkOf(cidr), gateway, preferredSource, index }, "append");
   }
-  for (const route of lease.routes) addRoute(container, { ...routeOf(route, lease), index }, "append");
+  addRoutes(container, index, lease);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { confSchema, dnsConf, type Infer, integer, ipamConf, mac, v } from "@tscni/conf";
+import { confSchema, dnsConf, type Infer, integer, ipamConf, mac, mtu, v } from "@tscni/conf";
 
 /** A user's or group's number. */
 const id = () => integer(0, 0xffffffff);
@@ -6,7 +6,7 @@ const id = () => integer(0, 0xffffffff);
 /** What the plugin's README lists; unknown keys are ignored. */
 export const TapConf = confSchema({
   multiQueue: v.optional(v.boolean(), false),
-  mtu: v.optional(integer(0), 0),
+  mtu: v.optional(mtu(), 0),
   mac: v.optional(mac()),
   owner: v.optional(id()),
   group: v.optional(id()),

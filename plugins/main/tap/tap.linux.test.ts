@@ -187,7 +187,7 @@ describe("an ADD that fails leaves nothing", () => {
   test.each<[string, () => Conf, RegExp]>([
     ["the bridge missing", () => conf({ bridge: "br0" }), /^failed to get bridge br0: Link not found$/],
     ["a bridge that is none", () => conf({ bridge: "lo" }), /^failed to get bridge lo: it is of kind none$/],
-    ["an MTU that the kernel refuses", () => conf({ mtu: 70000 }), /EINVAL/],
+    ["an MTU that the kernel refuses", () => conf({ mtu: 10 }), /EINVAL/],
     ["the IPAM plugin missing", () => conf({ ipam: { type: "nonesuch" } }), /nonesuch/],
     [
       "a route that the kernel refuses",

@@ -1,4 +1,4 @@
-import { confSchema, dnsConf, type Infer, integer, ipamConf, v } from "@tscni/conf";
+import { confSchema, dnsConf, type Infer, ipamConf, mtu, v } from "@tscni/conf";
 
 const keys = confSchema({
   master: v.optional(v.string(), ""),
@@ -11,7 +11,7 @@ const keys = confSchema({
     ),
     0,
   ),
-  mtu: v.optional(integer(0), 0),
+  mtu: v.optional(mtu(), 0),
   linkInContainer: v.optional(v.boolean(), false),
   ipam: v.optional(ipamConf()),
   dns: v.optional(dnsConf()),

@@ -24,7 +24,11 @@ describe("refused, naming key and value", () => {
       'backend: unrecognized backend "ebpf": it can be iptables, nftables or firewalld',
     ],
     [{ backend: 1 }, 6, "backend: 1 is not a string"],
-    [{ ingressPolicy: "closed" }, 7, 'ingressPolicy: unknown ingress policy: "closed"'],
+    [
+      { ingressPolicy: "closed" },
+      7,
+      'ingressPolicy: unknown ingress policy: "closed": it can be open, same-bridge or isolated',
+    ],
     ...[
       "A B",
       "-A",

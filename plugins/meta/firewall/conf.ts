@@ -1,9 +1,9 @@
-import { confSchema, type Infer, v } from "@tscni/conf";
+import { confSchema, type Infer, oneOf, v } from "@tscni/conf";
 
 export type BackendName = "iptables" | "nftables" | "firewalld";
 
-const backends: readonly string[] = ["", "iptables", "nftables", "firewalld"];
-const policies: readonly string[] = ["", "open", "same-bridge", "isolated"];
+const backends = ["", "iptables", "nftables", "firewalld"] as const;
+const policies = ["", "open", "same-bridge", "isolated"] as const;
 
 /** Names that mean something else than a chain of the administrator's. */
 const reserved: readonly string[] = [
@@ -27,15 +27,7 @@ function hasControlCharacter(text: string): boolean {
 
 /** What the plugin's README lists; unknown keys are ignored. "" is as good as absent, as in the reference. */
 export const FirewallConf = confSchema({
-  backend: v.optional(
-    v.check(
-      v.string(),
-      (name) => backends.includes(name),
-      (name) => `unrecognized backend ${JSON.stringify(name)}: it can be iptables, nftables or firewalld`,
-      { enum: backends },
-    ),
-    "",
-  ),
+  backend: v.optional(oneOf(backends, "unrecognized backend"), ""),
   iptablesAdminChainName: v.optional(
     v.check(
       v.string(),
@@ -48,15 +40,7 @@ export const FirewallConf = confSchema({
     v.check(v.string(), (name) => !hasControlCharacter(name), "is not a zone's name"),
     "",
   ),
-  ingressPolicy: v.optional(
-    v.check(
-      v.string(),
-      (name) => policies.includes(name),
-      (name) => `unknown ingress policy: ${JSON.stringify(name)}`,
-      { enum: policies },
-    ),
-    "open",
-  ),
+  ingressPolicy: v.optional(oneOf(policies, "unknown ingress policy:"), "open"),
 });
 
 export type FirewallConf = Infer<typeof FirewallConf>;

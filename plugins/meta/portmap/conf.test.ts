@@ -39,12 +39,12 @@ test("protocol and hostIP may be left out", () => {
 describe("what is refused, with code and message", () => {
   const at = "runtimeConfig.portMappings[0]";
   test.each<[object, number, string]>([
-    [{ backend: "ebpf" }, 7, 'backend: unrecognized backend "ebpf"'],
+    [{ backend: "ebpf" }, 7, 'backend: unrecognized backend "ebpf": it can be iptables or nftables'],
     [{ backend: 5 }, 6, "backend: 5 is not a string"],
     [{ snat: "yes" }, 6, 'snat: "yes" is not true or false'],
-    [{ markMasqBit: 32 }, 7, "markMasqBit: MasqMarkBit must be between 0 and 31"],
-    [{ markMasqBit: -1 }, 7, "markMasqBit: MasqMarkBit must be between 0 and 31"],
-    [{ markMasqBit: 1.5 }, 7, "markMasqBit: MasqMarkBit must be between 0 and 31"],
+    [{ markMasqBit: 32 }, 7, "markMasqBit: MasqMarkBit must be between 0 and 31, and is 32"],
+    [{ markMasqBit: -1 }, 7, "markMasqBit: MasqMarkBit must be between 0 and 31, and is -1"],
+    [{ markMasqBit: 1.5 }, 7, "markMasqBit: MasqMarkBit must be between 0 and 31, and is 1.5"],
     [
       { markMasqBit: 13, externalSetMarkChain: "KUBE-MARK-MASQ" },
       7,
@@ -65,9 +65,21 @@ describe("what is refused, with code and message", () => {
       7,
       "nftables backend was requested but configuration contains iptables-specific options [conditionsV6]",
     ],
-    [ports({ hostPort: 0, containerPort: 80 }), 7, `${at}.hostPort: Invalid host port number: 0`],
-    [ports({ hostPort: 65536, containerPort: 80 }), 7, `${at}.hostPort: Invalid host port number: 65536`],
-    [ports({ hostPort: 80, containerPort: -1 }), 7, `${at}.containerPort: Invalid container port number: -1`],
+    [
+      ports({ hostPort: 0, containerPort: 80 }),
+      7,
+      `${at}.hostPort: Invalid host port number: 0 is not between 1 and 65535`,
+    ],
+    [
+      ports({ hostPort: 65536, containerPort: 80 }),
+      7,
+      `${at}.hostPort: Invalid host port number: 65536 is not between 1 and 65535`,
+    ],
+    [
+      ports({ hostPort: 80, containerPort: -1 }),
+      7,
+      `${at}.containerPort: Invalid container port number: -1 is not between 1 and 65535`,
+    ],
     [ports({ hostPort: "80", containerPort: 80 }), 6, `${at}.hostPort: "80" is not a number`],
     [ports({ containerPort: 80 }), 6, `${at}.hostPort: missing`],
     [

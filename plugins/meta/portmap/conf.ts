@@ -1,14 +1,13 @@
-import { confSchema, type Infer, ipAddress, type Schema, v } from "@tscni/conf";
+import { confSchema, type Infer, ipAddress, oneOf, v } from "@tscni/conf";
 import { backendOfConditions, conditionsProblem } from "./conditions.ts";
 
 export type Backend = "iptables" | "nftables";
-const backends: readonly string[] = ["iptables", "nftables"];
 
 const port = (which: string) =>
   v.check(
     v.number(),
     (n) => Number.isInteger(n) && n > 0 && n <= 65535,
-    (n) => `Invalid ${which} port number: ${n}`,
+    (n) => `Invalid ${which} port number: ${n} is not between 1 and 65535`,
     { type: "integer", minimum: 1, maximum: 65535 },
   );
 
@@ -52,21 +51,14 @@ function isChainName(name: string): boolean {
 }
 
 const keys = confSchema({
-  backend: v.optional(
-    v.check(
-      v.string() as Schema<Backend>,
-      (name) => backends.includes(name),
-      (name) => `unrecognized backend ${JSON.stringify(name)}`,
-      { enum: backends },
-    ),
-  ),
+  backend: v.optional(oneOf<Backend>(["iptables", "nftables"], "unrecognized backend")),
   snat: v.optional(v.boolean(), true),
   masqAll: v.optional(v.boolean(), false),
   markMasqBit: v.optional(
     v.check(
       v.number(),
       (bit) => Number.isInteger(bit) && bit >= 0 && bit <= 31,
-      "MasqMarkBit must be between 0 and 31",
+      (bit) => `MasqMarkBit must be between 0 and 31, and is ${bit}`,
       { type: "integer", minimum: 0, maximum: 31 },
     ),
   ),

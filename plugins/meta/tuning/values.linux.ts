@@ -29,7 +29,8 @@ function currentValue({ key, path }: Sysctl): string | undefined {
 
 /** Throws CniError at the first that the kernel refuses. */
 export function writeSysctls(sysctls: readonly Sysctl[]): void {
-  for (const { key, path, value } of sysctls) naming(key, () => writeSysctl(path, value));
+  for (const { key, path, value } of sysctls)
+    naming(`${key} = ${JSON.stringify(value)}`, () => writeSysctl(path, value));
 }
 
 /** Throws CniError at the first that has another value. */
@@ -42,10 +43,10 @@ export function verifySysctls(sysctls: readonly Sysctl[]): void {
 }
 
 /** An error of the file system, with the key that it is about. */
-function naming<T>(key: string, work: () => T): T {
+function naming<T>(what: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw new CniError(ErrorCode.Internal, `sysctl ${key}: ${messageOf(error)}`, { cause: error });
+    throw new CniError(ErrorCode.Internal, `sysctl ${what}: ${messageOf(error)}`, { cause: error });
   }
 }
