@@ -2,10 +2,9 @@ import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openNetfilter } from "@tscni/netlink";
-import { openNamespace } from "@tscni/ns";
-import { makeNamespace, type TestNamespace } from "@tscni/test-support";
+import { inside, makeNamespace, type TestNamespace } from "@tscni/test-support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { IptablesError, mayHaveChain, onBackend, readTable, runIptables, TableChange } from "./index.ts";
+import { IptablesError, mayHaveChain, onBackend, readTable, runChanges, TableChange } from "./index.ts";
 import { variantFolder, variants } from "./testing.ts";
 
 const path = process.env.PATH;
@@ -19,21 +18,25 @@ beforeEach(() => {
 });
 afterEach(() => host.close());
 
-/** Runs work with the test's own thread in the namespace. */
-function inside<T>(work: () => T): T {
-  using ns = openNamespace(host.path);
-  return ns.enter(work);
-}
 const change = () => new TableChange("nat");
+const run = (family: 4 | 6, what: TableChange) => runChanges([{ family, change: what }]);
 const comment = ["-m", "comment", "--comment", `name: "n" id: "c 1\\"`];
 const failure = (work: () => unknown): IptablesError => {
   try {
-    inside(work);
+    inside(host, work);
   } catch (error) {
     if (error instanceof IptablesError) return error;
     throw error;
   }
   throw new Error("no failure");
+};
+
+/** Has iptables-restore be a script from now on. */
+const fake = (script: string) => {
+  const folder = mkdtempSync(join(tmpdir(), "tscni-ipt-"));
+  writeFileSync(join(folder, "iptables-restore"), `#!/bin/sh\n${script}\n`);
+  chmodSync(join(folder, "iptables-restore"), 0o755);
+  process.env.PATH = `${folder}:${path}`;
 };
 
 describe.each(variants)("iptables-%s", (variant) => {
@@ -47,23 +50,21 @@ describe.each(variants)("iptables-%s", (variant) => {
       ["-s", address, "-j", "CNI-x", ...comment],
       ["!", "-d", family === 4 ? "224.0.0.0/4" : "ff00::/8", "-j", "MASQUERADE", ...comment],
     ] as const;
-    inside(() => {
+    inside(host, () => {
       expect(readTable(family, "nat").has("CNI-x")).toBe(false);
-      runIptables(family, [
-        change().createChain("CNI-x").append("CNI-x", rules[1]).append("POSTROUTING", rules[0]),
-      ]);
+      run(family, change().createChain("CNI-x").append("CNI-x", rules[1]).append("POSTROUTING", rules[0]));
       const table = readTable(family, "nat");
       expect(table.hasRule("POSTROUTING", rules[0])).toBe(true);
       expect(table.hasRule("CNI-x", rules[1])).toBe(true);
       expect(table.references("CNI-x")).toHaveLength(1);
-      runIptables(family, [change().delete("POSTROUTING", rules[0]).flush("CNI-x").removeChain("CNI-x")]);
+      run(family, change().delete("POSTROUTING", rules[0]).flush("CNI-x").removeChain("CNI-x"));
       expect(readTable(family, "nat").has("CNI-x")).toBe(false);
       expect(readTable(family, "nat").rules("POSTROUTING")).toEqual([]);
     });
   });
 
   test("a transaction is done whole or not at all", () => {
-    inside(() => runIptables(4, [change().createChain("CNI-x").append("POSTROUTING", ["-j", "CNI-x"])]));
+    inside(host, () => run(4, change().createChain("CNI-x").append("POSTROUTING", ["-j", "CNI-x"])));
     const before = host.run("iptables-save", "-t", "nat").replaceAll(/^#.*\n/gm, "");
     for (const bad of [
       change().append("POSTROUTING", ["-j", "ACCEPT"]).createChain("CNI-x"),
@@ -72,48 +73,39 @@ describe.each(variants)("iptables-%s", (variant) => {
       change().append("POSTROUTING", ["-j", "ACCEPT"]).flush("CNI-x").removeChain("CNI-x"),
       change().append("POSTROUTING", ["-j", "ACCEPT"]).append("POSTROUTING", ["-j", "nonesuch"]),
     ]) {
-      expect(failure(() => runIptables(4, [bad]))).toMatchObject({ problem: "failed", unusable: false });
+      expect(failure(() => run(4, bad))).toMatchObject({ problem: "failed", unusable: false });
       expect(host.run("iptables-save", "-t", "nat").replaceAll(/^#.*\n/gm, "")).toBe(before);
     }
-    inside(() => runIptables(4, [change().emptyChain("CNI-x").append("CNI-x", ["-j", "RETURN"])]));
-    inside(() => runIptables(4, [change().emptyChain("CNI-x").append("CNI-x", ["-j", "ACCEPT"])]));
-    expect(inside(() => readTable(4, "nat")).rules("CNI-x")).toEqual([["-j", "ACCEPT"]]);
+    inside(host, () => run(4, change().emptyChain("CNI-x").append("CNI-x", ["-j", "RETURN"])));
+    inside(host, () => run(4, change().emptyChain("CNI-x").append("CNI-x", ["-j", "ACCEPT"])));
+    expect(inside(host, () => readTable(4, "nat")).rules("CNI-x")).toEqual([["-j", "ACCEPT"]]);
   });
 
-  test.each([4, 6] as const)(
-    "family %i: whether a chain may be there is seen without a process",
-    (family) => {
-      const seen = (chain: string) => {
-        using netfilter = openNetfilter();
-        return mayHaveChain(netfilter, family, "nat", chain);
-      };
-      inside(() => {
-        expect(seen("CNI-x")).toBe(false);
-        runIptables(family, [change().createChain("CNI-x")]);
-        process.env.PATH = "/nonesuch";
-        expect(seen("CNI-x")).toBe(true);
-        // A table of iptables-legacy may have any.
-        expect(seen("CNI-y")).toBe(variant === "legacy");
-      });
-      process.env.PATH = `${variantFolder(variant)}:${path}`;
-    },
-  );
+  test.each([4, 6] as const)("family %i: a look tells whether a chain may be there", (family) => {
+    const seen = (chain: string) => {
+      using netfilter = openNetfilter();
+      return mayHaveChain(netfilter, family, "nat", chain);
+    };
+    inside(host, () => {
+      expect(seen("CNI-x")).toBe(false);
+      run(family, change().createChain("CNI-x"));
+      process.env.PATH = "/nonesuch";
+      expect(seen("CNI-x")).toBe(true);
+      // A table of iptables-legacy may have any.
+      expect(seen("CNI-y")).toBe(variant === "legacy");
+    });
+    process.env.PATH = `${variantFolder(variant)}:${path}`;
+  });
 
   test("nothing to do starts nothing", () => {
-    process.env.PATH = "/nonesuch";
-    inside(() => runIptables(4, [change()]));
+    fake("exit 1");
+    inside(host, () => run(4, change()));
     process.env.PATH = `${variantFolder(variant)}:${path}`;
   });
 });
 
 describe("what can't work says why", () => {
-  const fake = (script: string) => {
-    const folder = mkdtempSync(join(tmpdir(), "tscni-ipt-"));
-    writeFileSync(join(folder, "iptables-restore"), `#!/bin/sh\n${script}\n`);
-    chmodSync(join(folder, "iptables-restore"), 0o755);
-    process.env.PATH = `${folder}:${path}`;
-  };
-  const run = () => runIptables(4, [change().createChain("CNI-x")]);
+  const make = () => run(4, change().createChain("CNI-x"));
 
   test.each([
     ["echo 'iptables-restore: line 2 failed' >&2; exit 1", "failed", /iptables-restore: .*line 2 failed/],
@@ -131,13 +123,13 @@ describe("what can't work says why", () => {
     ["echo 'Another app is currently holding the xtables lock.' >&2; exit 4", "locked", /holds the lock/],
   ] as const)("%s", (script, problem, message) => {
     fake(script);
-    const error = failure(run);
+    const error = failure(make);
     expect(error.problem).toBe(problem);
     expect(error.msg).toMatch(message);
   });
 
   test("the backend is iptables unless that is unusable", () => {
-    const works = { iptables: () => run(), nftables: () => "nft" };
+    const works = { iptables: () => make(), nftables: () => "nft" };
     fake("exit 0");
     expect(onBackend(undefined, works)).toMatchObject({ backend: "iptables" });
     fake("echo 'Permission denied (you must be root)' >&2; exit 4");

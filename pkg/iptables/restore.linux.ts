@@ -104,11 +104,6 @@ export function startIptables(family: Family, changes: readonly TableChange[], l
   };
 }
 
-/** One transaction a table. Nothing to do starts nothing. Throws IptablesError. */
-export function runIptables(family: Family, changes: readonly TableChange[], lock?: number): void {
-  if (changes.some((change) => !change.isEmpty)) startIptables(family, changes, lock).wait();
-}
-
 /** What xtables.h calls RESOURCE_PROBLEM: the lock. */
 const RESOURCE_PROBLEM = 4;
 

@@ -1,11 +1,11 @@
 import { type Cidr, ipText } from "@tscni/addr";
 import {
+  editTable,
   type Family,
-  IptablesError,
+  isRefused,
   optionOf,
   type Rule,
   readTable,
-  runIptables,
   startIptables,
   type Table,
   TableChange,
@@ -24,9 +24,6 @@ const families = [4, 6] as const;
 const tableName = "nat";
 const hook = "POSTROUTING";
 const multicast = { 4: "224.0.0.0/4", 6: "ff00::/8" } as const;
-
-/** How often a change is begun anew because another process changed the table between our look and our act. */
-const attempts = 5;
 
 interface Rules {
   chain: string;
@@ -74,8 +71,7 @@ export function ensureAll(owner: Owner, cidrs: readonly Cidr[]): void {
 
 function ensureRules(owner: Owner, family: Family, cidrs: readonly Cidr[]): void {
   const { chain, accepts, masquerade, sources } = rulesOf(owner, family, cidrs);
-  repeatedly(family, (table) => {
-    const change = new TableChange(tableName);
+  editTable(family, tableName, (change, table) => {
     if (!table.has(chain)) change.createChain(chain);
     const masquerades = table.hasRule(chain, masquerade);
     // In front of MASQUERADE, which nothing passes.
@@ -86,7 +82,6 @@ function ensureRules(owner: Owner, family: Family, cidrs: readonly Cidr[]): void
     }
     if (!masquerades) change.append(chain, masquerade);
     for (const rule of sources) if (!table.hasRule(hook, rule)) change.append(hook, rule);
-    return change;
   });
 }
 
@@ -116,10 +111,8 @@ export function beginDeleteMany(owners: readonly { owner: Owner; cidrs: readonly
         change.flush(chain).removeChain(chain);
       }
       return begin(family, change, () =>
-        repeatedly(family, (table) => {
-          const found = new TableChange(tableName);
+        editTable(family, tableName, (found, table) => {
           for (const { owner, cidrs } of ours) addDeletion(found, table, owner, family, cidrs, []);
-          return found;
         }),
       );
     },
@@ -136,11 +129,7 @@ export function deleteFound(
   cidrs: readonly Cidr[] | undefined,
   others: readonly Cidr[],
 ): void {
-  repeatedly(family, (table) => {
-    const change = new TableChange(tableName);
-    addDeletion(change, table, owner, family, cidrs, others);
-    return change;
-  });
+  editTable(family, tableName, (change, table) => addDeletion(change, table, owner, family, cidrs, others));
 }
 
 function addDeletion(
@@ -207,18 +196,16 @@ export function gc(
 ): string[] {
   const removed: string[] = [];
   for (const family of families) {
-    let found: string[] = [];
-    repeatedly(family, (table) => {
-      const change = new TableChange(tableName);
-      found = [];
+    const found = editTable(family, tableName, (change, table) => {
+      const chains: string[] = [];
       for (const [chain, containerId] of containersIn(table, network)) {
         const owner = { network, containerId, ifName: "" };
         const stale = validIds.has(containerId) ? staleAddresses(containerId) : undefined;
         if (stale?.length === 0) continue;
         addDeletion(change, table, owner, family, stale, []);
-        found.push(`iptables chain ${chain} (IPv${family}, container ${containerId})`);
+        chains.push(`iptables chain ${chain} (IPv${family}, container ${containerId})`);
       }
-      return change;
+      return chains;
     });
     removed.push(...found);
   }
@@ -266,24 +253,9 @@ function begin(family: Family, change: TableChange, otherwise: () => void): Pend
       try {
         run.wait();
       } catch (error) {
-        if (!isMismatch(error)) throw error;
+        if (!isRefused(error)) throw error;
         otherwise();
       }
     },
   };
 }
-
-/** Reads the table and changes it, anew when somebody else changed it in between. */
-function repeatedly(family: Family, changeOf: (table: Table) => TableChange): void {
-  for (let attempt = 1; ; attempt++) {
-    const change = changeOf(readTable(family, tableName));
-    try {
-      runIptables(family, [change]);
-      return;
-    } catch (error) {
-      if (attempt === attempts || !isMismatch(error)) throw error;
-    }
-  }
-}
-
-const isMismatch = (error: unknown): boolean => error instanceof IptablesError && error.problem === "failed";

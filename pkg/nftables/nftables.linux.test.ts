@@ -1,8 +1,7 @@
 import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openNamespace } from "@tscni/ns";
-import { makeNamespace, type TestNamespace } from "@tscni/test-support";
+import { inside, makeNamespace, type TestNamespace } from "@tscni/test-support";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { address, elementsOf, listNft, NftError, nft, quoted, runNft, startNft } from "./index.ts";
 
@@ -18,13 +17,9 @@ beforeEach(() => {
 });
 afterEach(() => host.close());
 
-function inside<T>(work: () => T): T {
-  using ns = openNamespace(host.path);
-  return ns.enter(work);
-}
 const failure = (work: () => unknown): NftError => {
   try {
-    inside(work);
+    inside(host, work);
   } catch (error) {
     if (error instanceof NftError) return error;
     throw error;
@@ -41,7 +36,7 @@ const base = [
 const hostile = 'a"; flush ruleset; add table ip x; #\n\\';
 
 test("elements with comments of any text are read back", () => {
-  inside(() => {
+  inside(host, () => {
     runNft([
       ...base,
       nft`add element inet t m { ${address("10.1.0.5")} comment ${quoted(hostile)} : goto c }`,
@@ -61,7 +56,7 @@ test("elements with comments of any text are read back", () => {
 });
 
 test("a transaction is done whole or not at all, and says what was wrong", () => {
-  inside(() => runNft([...base, nft`add element inet t m { 10.1.0.5 : goto c }`]));
+  inside(host, () => runNft([...base, nft`add element inet t m { 10.1.0.5 : goto c }`]));
   const before = host.run("nft", "list", "ruleset");
   const first = nft`add element inet t m { 10.9.9.9 : accept }`;
   for (const [bad, problem] of [
@@ -79,7 +74,7 @@ test("a transaction is done whole or not at all, and says what was wrong", () =>
 });
 
 test("transactions side by side", () => {
-  inside(() => {
+  inside(host, () => {
     runNft(base);
     const runs = ["10.1.0.5", "10.1.0.6"].map((text) =>
       startNft([nft`add element inet t m { ${address(text)} : accept }`]),

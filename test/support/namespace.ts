@@ -1,6 +1,7 @@
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openNamespace } from "@tscni/ns";
 import { bindMount, CLONE_NEWNET, close, O, open, setns, unmount, unshare } from "@tscni/sys";
 import { commandIn, run } from "./command.ts";
 
@@ -34,6 +35,12 @@ export function makeNamespace(name = "netns"): TestNamespace {
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+/** Does work with the test's own thread in the namespace, without an await. */
+export function inside<T>(ns: TestNamespace, work: () => T): T {
+  using entered = openNamespace(ns.path);
+  return entered.enter(work);
 }
 
 /** The calling thread makes the namespace by entering it, leaves it on the file, and returns. */

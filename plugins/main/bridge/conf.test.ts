@@ -46,7 +46,7 @@ describe("what is refused, with code and message", () => {
     [{ bridge: "" }, 7, 'bridge: "" is not an interface name'],
     [{ bridge: "../../x" }, 7, 'bridge: "../../x" is not an interface name'],
     [{ mtu: "big" }, 6, 'mtu: "big" is not a number'],
-    [{ mtu: -1 }, 7, "mtu: -1 is below 0"],
+    [{ mtu: -1 }, 7, "mtu: -1 is not between 0 and 65535"],
     [{ mtu: 1.5 }, 7, "mtu: 1.5 is not a whole number"],
     [{ mtu: 70000 }, 7, "mtu: 70000 is not between 0 and 65535"],
     [{ isGateway: "yes" }, 6, 'isGateway: "yes" is not true or false'],

@@ -30,7 +30,7 @@ describe("what is refused, with code and message", () => {
       7,
       'mode: unknown macvlan mode: "toString": it can be private, vepa, bridge or passthru',
     ],
-    [{ mtu: -1 }, 7, "mtu: -1 is below 0"],
+    [{ mtu: -1 }, 7, "mtu: -1 is not between 0 and 65535"],
     [{ bcqueuelen: 2 ** 32 }, 7, "bcqueuelen: 4294967296 is not between 0 and 4294967295"],
     [{ mac: "02:00" }, 7, 'mac: "02:00" is not a MAC address'],
     [{ runtimeConfig: { mac: 5 } }, 6, "runtimeConfig.mac: 5 is not a string"],

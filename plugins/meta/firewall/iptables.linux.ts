@@ -1,22 +1,22 @@
 import { mismatch } from "@tscni/ip";
 import {
+  editTable,
+  editTables,
   type Family,
-  IptablesError,
-  type IptablesRun,
+  isRefused,
   optionOf,
   type Rule,
   readTable,
   ruleKey,
-  startIptables,
+  runChanges,
   type Table,
   TableChange,
+  type TableEdit,
 } from "@tscni/iptables";
 import { familiesOf, ofFamily, type Policy, type Wanted, withPrefix } from "./protection.ts";
 import * as rules from "./rules.ts";
 
 const filter = "filter";
-/** Others change the table between our look at it and our change, which then fails: it is tried so many times. */
-const attempts = 4;
 
 /** Which part of what is wanted the rules are for: with firewalld, the policy alone. */
 export interface Part {
@@ -29,47 +29,11 @@ export interface Part {
  * IptablesError; one that says that iptables is unusable here comes before anything was done.
  */
 export function addRules(wanted: Wanted, part: Part, lock: number): void {
-  const families = familiesOf(wanted.addresses);
-  for (let attempt = 1; ; attempt++) {
-    // Every table is read before the first is changed: where one can't be, nothing has been done.
-    const changes = families.map((family) => ({
-      family,
-      change: additions(readTable(family, filter), ofFamily(wanted.addresses, family), wanted, part),
-    }));
-    try {
-      runAll(changes, lock);
-      return;
-    } catch (error) {
-      if (attempt === attempts || !isRefused(error)) throw error;
-    }
-  }
-}
-
-const isRefused = (error: unknown): boolean => error instanceof IptablesError && error.problem === "failed";
-
-/** The transactions of both families at the same time. Throws the first failure when all have ended. */
-function runAll(changes: readonly { family: Family; change: TableChange }[], lock: number): void {
-  const failures: unknown[] = [];
-  const attempt = <T>(step: () => T): T | undefined => {
-    try {
-      return step();
-    } catch (error) {
-      failures.push(error);
-      return undefined;
-    }
+  const edit = ({ family, table, change }: TableEdit) => {
+    if (part.addresses) addAddresses(change, table, ofFamily(wanted.addresses, family), wanted.adminChain);
+    if (part.policy && wanted.policy) addPolicy(change, table, wanted.policy);
   };
-  const runs: (IptablesRun | undefined)[] = [];
-  for (const { family, change } of changes)
-    if (!change.isEmpty) runs.push(attempt(() => startIptables(family, [change], lock)));
-  for (const run of runs) attempt(() => run?.wait());
-  if (failures.length > 0) throw failures[0];
-}
-
-function additions(table: Table, addresses: readonly string[], wanted: Wanted, part: Part): TableChange {
-  const change = new TableChange(filter);
-  if (part.addresses) addAddresses(change, table, addresses, wanted.adminChain);
-  if (part.policy && wanted.policy) addPolicy(change, table, wanted.policy);
-  return change;
+  editTables(familiesOf(wanted.addresses), filter, (tables) => tables.forEach(edit), lock);
 }
 
 function addAddresses(change: TableChange, table: Table, addresses: readonly string[], admin: string): void {
@@ -123,42 +87,38 @@ export function deleteRules(addresses: readonly string[], lock: number): void {
   const ofEach = familiesOf(addresses).map((family) => ({ family, addresses: ofFamily(addresses, family) }));
   try {
     // As a rule all of them are there; looking first would cost a process each.
-    runAll(
-      ofEach.map((each) => ({ family: each.family, change: deletions(each.addresses) })),
+    runChanges(
+      ofEach.map((each) => {
+        const change = new TableChange(filter);
+        addDeletions(change, each.addresses);
+        return { family: each.family, change };
+      }),
       lock,
     );
   } catch (error) {
     if (!isRefused(error)) throw error;
-    for (const each of ofEach) deleteFound(each.family, each.addresses, lock);
+    for (const each of ofEach)
+      editTable(each.family, filter, (change, table) => addDeletions(change, each.addresses, table), lock);
   }
 }
 
 /** Removes the rules of bridges that are gone, which nobody can be kept apart by. Throws IptablesError. */
 export function deleteBridgeRules(bridges: readonly string[], family: Family, lock: number): void {
-  for (let attempt = 1; ; attempt++) {
-    const change = new TableChange(filter);
-    const table = readTable(family, filter);
+  const isTheirs = (rule: Rule) =>
+    bridges.some((bridge) => optionOf(rule, "-i") === bridge || optionOf(rule, "-o") === bridge);
+  const edit = (change: TableChange, table: Table) => {
     for (const chain of [rules.stage1, rules.stage2])
-      for (const rule of table.rules(chain))
-        if (bridges.some((bridge) => optionOf(rule, "-i") === bridge || optionOf(rule, "-o") === bridge))
-          change.delete(chain, rule);
-    try {
-      runAll([{ family, change }], lock);
-      return;
-    } catch (error) {
-      if (attempt === attempts || !isRefused(error)) throw error;
-    }
-  }
+      for (const rule of table.rules(chain)) if (isTheirs(rule)) change.delete(chain, rule);
+  };
+  editTable(family, filter, edit, lock);
 }
 
-function deletions(addresses: readonly string[], table?: Table): TableChange {
-  const change = new TableChange(filter);
+function addDeletions(change: TableChange, addresses: readonly string[], table?: Table): void {
   for (const address of addresses)
     for (const rule of rules.addressRules(address)) {
       const times = table === undefined ? 1 : timesIn(table, address, rule);
       for (let i = 0; i < times; i++) change.delete(rules.forwardChain, rule);
     }
-  return change;
 }
 
 /** How often a rule of an address is in CNI-FORWARD. */
@@ -166,17 +126,6 @@ function timesIn(table: Table, address: string, rule: Rule): number {
   const key = ruleKey(rule);
   const candidates = table.rulesWith(rules.forwardChain, ` ${withPrefix(address)} `);
   return candidates.filter((each) => ruleKey(each) === key).length;
-}
-
-function deleteFound(family: Family, addresses: readonly string[], lock: number): void {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      runAll([{ family, change: deletions(addresses, readTable(family, filter)) }], lock);
-      return;
-    } catch (error) {
-      if (attempt === attempts || !isRefused(error)) throw error;
-    }
-  }
 }
 
 /** CHECK's part: throws CniError naming the first rule that is missing or in the wrong place. Changes nothing. */

@@ -1,14 +1,12 @@
 import {
+  editTable,
   type Family,
-  IptablesError,
   mayHaveChain,
   optionOf,
   type Rule,
-  readTable,
   ruleKey,
-  runIptables,
   type Table,
-  TableChange,
+  type TableChange,
 } from "@tscni/iptables";
 import { openNetfilter } from "@tscni/netlink";
 import { groupsOf, hostportChain, type SharedRule, sameRules } from "./iptables-layout.ts";
@@ -17,13 +15,6 @@ import type { Entry } from "./publication.ts";
 
 /** The table that everything is in. */
 export const nat = "nat";
-
-/** Others change the table between our look at it and our change, which then fails: it is tried so many times. */
-export const attempts = 4;
-
-/** Whether iptables said no to a change, rather than being unable to do anything. */
-export const isRefused = (error: unknown): boolean =>
-  error instanceof IptablesError && error.problem === "failed";
 
 /** The rules that lead to a container's chain. */
 export const entriesInto = (table: Table, chain: string): Rule[] =>
@@ -101,20 +92,14 @@ export type Removal = ReadonlySet<string> | "all";
 
 /** Removes chains, or parts of them, in one transaction. Returns which of them there were. */
 export function removeChains(family: Family, removals: (table: Table) => Map<string, Removal>): string[] {
-  for (let attempt = 1; ; attempt++) {
-    const table = readTable(family, nat);
-    const change = new TableChange(nat);
+  const edit = (change: TableChange, table: Table) => {
     const found = [...removals(table)].filter(([chain]) => table.has(chain));
     for (const [chain, removal] of found)
       if (removal === "all") removeChain(change, table, chain);
       else editChain(change, table, chain, { drop: removal });
-    try {
-      runIptables(family, [change], heldLock());
-      return found.map(([chain]) => chain);
-    } catch (error) {
-      if (attempt === attempts || !isRefused(error)) throw error;
-    }
-  }
+    return found.map(([chain]) => chain);
+  };
+  return editTable(family, nat, edit, heldLock());
 }
 
 /** Whether a chain is, or may be, there. Starts no process. */

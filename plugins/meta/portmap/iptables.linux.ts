@@ -1,20 +1,20 @@
 import {
+  editTables,
   type Family,
+  isRefused,
   optionOf,
   readTable,
-  runIptables,
   startIptables,
   type Table,
   TableChange,
+  type TableEdit,
 } from "@tscni/iptables";
 import { type Owner, writeRecord } from "@tscni/record";
 import { CniError, ErrorCode } from "@tscni/types";
 import type { PortmapConf } from "./conf.ts";
 import {
-  attempts,
   editChain,
   ensureShared,
-  isRefused,
   mayBeThere,
   nat,
   type Removal,
@@ -45,36 +45,26 @@ export function publishIptables(
   publication: Publication,
   before: Publication | undefined,
 ): void {
-  const families = familiesOf(publication, before);
-  for (let attempt = 1; ; attempt++) {
-    // Every table is read before the first is changed: where one can't be, nothing has been done.
-    const tables = families.map((family) => ({ family, table: readTable(family, nat) }));
-    if (
-      tables.some(({ family, table }) => isShared(owner, table, addressesOf(family, [before, publication])))
-    )
+  const own = (family: Family) => addressesOf(family, [before, publication]);
+  const edit = (tables: readonly TableEdit[]) => {
+    if (tables.some(({ family, table }) => isShared(owner, table, own(family))))
       markShared(owner, publication);
     const gone = new Map<string, Published>();
     for (const { family, table } of tables)
       for (const found of findGone(owner, family, table, publication)) gone.set(found.path, found);
-    try {
-      for (const { family, table } of tables) {
-        const change = new TableChange(nat);
-        ensureShared(change, table, sharedRules(conf));
-        removeGone(change, table, family, [...gone.values()]);
-        const target = publication.targets.find((each) => each.family === family);
-        editChain(change, table, chainOf(owner.network, owner.containerId), {
-          drop: addressesOf(family, [before, publication]),
-          add: target === undefined ? [] : targetRules(target, conf),
-          entries: target?.entries ?? [],
-        });
-        runIptables(family, [change], heldLock());
-      }
-      forget(gone.values(), owner.warn);
-      return;
-    } catch (error) {
-      if (attempt === attempts || !isRefused(error)) throw error;
+    for (const { family, table, change } of tables) {
+      ensureShared(change, table, sharedRules(conf));
+      removeGone(change, table, family, [...gone.values()]);
+      const target = publication.targets.find((each) => each.family === family);
+      editChain(change, table, chainOf(owner.network, owner.containerId), {
+        drop: own(family),
+        add: target === undefined ? [] : targetRules(target, conf),
+        entries: target?.entries ?? [],
+      });
     }
-  }
+    return gone.values();
+  };
+  forget(editTables(familiesOf(publication, before), nat, edit, heldLock()), owner.warn);
 }
 
 /** Whether the container's chain has ports of another of its interfaces. */

@@ -265,7 +265,7 @@ describe("an ADD that fails takes everything back", () => {
       "ADD",
       confOf({ ...wanted, sysctl: { ...good, "net.ipv4.conf.all.arp_ignore": "none" } }),
     );
-    expect(msg).toMatch(/^sysctl net.ipv4.conf.all.arp_ignore: write .*invalid argument/);
+    expect(msg).toMatch(/^sysctl net.ipv4.conf.all.arp_ignore = "none": write .*invalid argument/);
     expect([settings(), backups()]).toEqual([original, []]);
     expect([sysctl("net.ipv4.conf.eth0.arp_ignore"), sysctl("net.core.somaxconn")]).toEqual(["0", before]);
   });
