@@ -13,6 +13,7 @@ import { type Namespace, openNamespaceIfPresent } from "@tscni/ns";
 import { CniError, type Dns, ErrorCode, emptyResult, type Result } from "@tscni/types";
 import { enableAnnouncements } from "./announce.linux.ts";
 import { configureInterface, prepareInterface } from "./configure.linux.ts";
+import { ipv6Of, waitUntilUsable } from "./usable.linux.ts";
 import { interfaceOf } from "./veth.linux.ts";
 
 /*
@@ -90,6 +91,7 @@ export function bringUp(sandbox: Namespace, container: Netlink, link: Link, leas
     prepareInterface(link.name, lease);
   });
   configureInterface(container, link.index, lease);
+  waitUntilUsable(container, link.index, ipv6Of(lease));
 }
 
 /** The result of an ADD that made one interface, which has all addresses of the lease. */

@@ -8,5 +8,6 @@ export * from "./master.linux.ts";
 export * from "./reclaim.linux.ts";
 export * from "./sysctl.linux.ts";
 export * from "./unique.linux.ts";
+export * from "./usable.linux.ts";
 export * from "./verify.linux.ts";
 export * from "./veth.linux.ts";

@@ -127,10 +127,13 @@ const labelOf = ({ destination, gateway, table }: Route): string =>
 /** RTN_LOCAL: an address of the host's own. */
 export const RTN_LOCAL = 2;
 
-/** The way that a packet to an address takes, as `ip route get` says. Throws NetlinkError ENETUNREACH without one. */
-export function getRoute(netlink: Netlink, destination: Ip): Route {
+/**
+ * The way that a packet to an address takes, as `ip route get` says, if it is to take the link with the index. Throws
+ * NetlinkError ENETUNREACH without one.
+ */
+export function getRoute(netlink: Netlink, destination: Ip, outIndex?: number): Route {
   const header = { family: numberOf(destination.family), destinationPrefix: bitsOf(destination.family) };
-  const message = netlink.get(routeFormat, header, { destination }, ipText(destination));
+  const message = netlink.get(routeFormat, header, { destination, outIndex }, ipText(destination));
   return routeOf(message, destination.family);
 }
 

@@ -7,12 +7,14 @@ import {
   deleteAttachmentLink,
   gcAttachmentLinks,
   interfaceOf,
+  ipv6Of,
   prepareInterface,
   requirePrevResult,
   type Veth,
   verifyInterface,
   waitUntilUnique,
   waitUntilUp,
+  waitUntilUsable,
   writeSysctlIfPresent,
 } from "@tscni/ip";
 import { addLease, checkLease, gcLeases, ipamStatus, releaseLease, releaseOverLink } from "@tscni/ipam";
@@ -22,7 +24,7 @@ import { attemptAll, type Call, definePlugin } from "@tscni/skel";
 import { type Dns, emptyResult, type Result } from "@tscni/types";
 import { ensureBridge, verifyBridge, verifyBridgeName } from "./bridge.linux.ts";
 import { BridgeConf } from "./conf.ts";
-import { ensureGateways, withGateways } from "./gateway.linux.ts";
+import { ensureGateways, waitForGateways, withGateways } from "./gateway.linux.ts";
 import { joinPort, verifyPort } from "./port.linux.ts";
 import {
   beginDeleteRules,
@@ -80,7 +82,11 @@ export default definePlugin({
       waitUntilUnique(container, veth.container.index);
       waitUntilUnique(host, gateway.index);
     }
-    if (lease) announceAddresses(sandbox, container, veth.container, lease);
+    if (lease) {
+      waitUntilUsable(container, veth.container.index, ipv6Of(result));
+      waitForGateways(host, gateway, result, call.conf);
+      announceAddresses(sandbox, container, veth.container, lease);
+    }
 
     rules?.wait();
 

@@ -3,13 +3,21 @@ import {
   cidrsOverlap,
   cidrText,
   defaultCidr,
+  type Ip,
   ipEquals,
   ipPlus,
   ipText,
   networkOf,
   parseIp,
 } from "@tscni/addr";
-import { assignAddress, cidrOf, enableForwarding, ensureSysctl, hostInterfaceName } from "@tscni/ip";
+import {
+  assignAddress,
+  cidrOf,
+  enableForwarding,
+  ensureSysctl,
+  hostInterfaceName,
+  waitUntilUsable,
+} from "@tscni/ip";
 import {
   addLink,
   deleteAddress,
@@ -66,6 +74,13 @@ export function ensureGateways(
     enableForwarding(host, ip.family);
   }
   return onVlan;
+}
+
+/** Waits until the host takes what is sent to its IPv6 addresses as a gateway, and can ask for neighbours. */
+export function waitForGateways(host: Netlink, { index }: Link, { ips }: Result, conf: BridgeConf): void {
+  if (!isGateway(conf)) return;
+  const own = ips.map(({ gateway }) => parseIp(gateway ?? "")).filter((ip) => ip?.family === 6);
+  if (own.length > 0) waitUntilUsable(host, index, own as Ip[], { linkLocal: true });
 }
 
 /**

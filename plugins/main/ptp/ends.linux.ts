@@ -16,8 +16,11 @@ import {
   enableForwarding,
   ensureSysctl,
   hasIpv6,
+  ipv6Of,
   mismatch,
   prepareInterface,
+  type Veth,
+  waitUntilUsable,
   writeSysctl,
 } from "@tscni/ip";
 import {
@@ -106,6 +109,14 @@ export function configureHost(host: Netlink, { index }: Link, lease: Result): vo
     addRoute(host, { destination: alone(cidr.ip), scope: RT_SCOPE_HOST, index }, "replace");
     enableForwarding(host, cidr.ip.family);
   }
+}
+
+/** Waits until both ends take what is sent to their IPv6 addresses, and the host's can ask for its neighbour. */
+export function waitForEnds(host: Netlink, container: Netlink, ends: Veth, lease: Result): void {
+  if (!hasIpv6(lease)) return;
+  waitUntilUsable(container, ends.container.index, ipv6Of(lease));
+  const gateways = lease.ips.map((ip) => endsOf(ip).gateway).filter(({ family }) => family === 6);
+  waitUntilUsable(host, ends.host.index, gateways, { linkLocal: true });
 }
 
 /** CHECK's part: the host's end has the gateways, and the routes to the container's addresses. */

@@ -29,7 +29,14 @@ import { openNamespace } from "@tscni/ns";
 import { attemptAll, type Call, definePlugin, type Undo } from "@tscni/skel";
 import { emptyResult, messageOf, type Result } from "@tscni/types";
 import { PtpConf } from "./conf.ts";
-import { configureContainer, configureHost, prepareHost, verifyHost, withGateways } from "./ends.linux.ts";
+import {
+  configureContainer,
+  configureHost,
+  prepareHost,
+  verifyHost,
+  waitForEnds,
+  withGateways,
+} from "./ends.linux.ts";
 
 type PtpCall = Call<PtpConf>;
 
@@ -59,6 +66,7 @@ export default definePlugin({
     }
     waitUntilUp(host, veth.host.index, veth.host.name);
     waitUntilUp(container, veth.container.index, call.ifName);
+    if (lease) waitForEnds(host, container, veth, lease);
     rules?.wait();
     return resultOf(call, veth, lease);
   },

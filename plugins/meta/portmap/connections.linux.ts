@@ -1,13 +1,12 @@
 import { type Ip, ipEquals, parseIp } from "@tscni/addr";
+import { isLocal } from "@tscni/ip";
 import {
   type Connection,
   deleteConnections,
-  getRoute,
   listConnections,
   type Netlink,
   openNetfilter,
   openRoute,
-  RTN_LOCAL,
 } from "@tscni/netlink";
 import { messageOf } from "@tscni/types";
 import { ipOf, type Mapping, type Target } from "./mapping.ts";
@@ -25,7 +24,7 @@ export function forgetOldConnections(targets: readonly Target[], warn: (message:
   forEachPort(targets, warn, (connection, mapping, target) => {
     if (leadsTo(connection, mapping, target)) return false;
     const { destination } = connection.original;
-    return mapping.hostIp === undefined ? isLocal(destination) : isAddress(destination, mapping.hostIp);
+    return mapping.hostIp === undefined ? isHosts(destination) : isAddress(destination, mapping.hostIp);
   });
 }
 
@@ -43,13 +42,9 @@ const isAddress = (ip: Ip, text: string): boolean => {
 };
 
 /** Whether an address is the host's own. */
-function isLocal(ip: Ip): boolean {
+function isHosts(ip: Ip): boolean {
   using host = openRoute();
-  try {
-    return getRoute(host, ip).type === RTN_LOCAL;
-  } catch {
-    return false; // no way there
-  }
+  return isLocal(host, ip);
 }
 
 function forEachPort(

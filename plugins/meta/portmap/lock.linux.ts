@@ -1,6 +1,5 @@
-import { close, isErrno, lockExclusive, mkdirAll, O, open } from "@tscni/sys";
-
-const folder = "/run/tscni";
+import { KindLock } from "@tscni/record";
+import { kind } from "./publication.ts";
 
 let held: number | undefined;
 
@@ -9,27 +8,14 @@ let held: number | undefined;
  * nothing may come. The lock goes with the process, and with those that it has given it to.
  */
 export function locked(work: () => void): void {
-  const fd = openLock();
+  using lock = new KindLock(kind);
+  held = lock.fd;
   try {
-    lockExclusive(fd);
-    held = fd;
     work();
   } finally {
     held = undefined;
-    close(fd);
   }
 }
 
 /** The lock, for a child that goes on when we are killed. */
 export const heldLock = (): number | undefined => held;
-
-function openLock(): number {
-  const path = `${folder}/portmap.lock`;
-  try {
-    return open(path, O.RDWR | O.CREAT, 0o600);
-  } catch (error) {
-    if (!isErrno(error, "ENOENT")) throw error;
-    mkdirAll(folder, 0o700);
-    return open(path, O.RDWR | O.CREAT, 0o600);
-  }
-}

@@ -46,8 +46,14 @@ export interface Lab {
   disconnect(attached: Attached): Promise<void>;
   /** Runs a server in a container until the lab closes, at an address or all. It answers `ID PEER`. */
   serve(attached: Attached, kind: string, port: number, at?: string): void;
-  /** What a server answers; undefined when there is none to be reached. */
-  ask(from: TestNamespace, kind: string, address: string, port: number): string | undefined;
+  /** What a server answers; undefined when there is none to be reached within two seconds, or as many times that. */
+  ask(
+    from: TestNamespace,
+    kind: string,
+    address: string,
+    port: number,
+    patience?: number,
+  ): string | undefined;
   close(): void;
 }
 
@@ -141,17 +147,17 @@ export function makeLab(backend: Backend, own: object = {}): Lab {
       }
       throw new Error(`no ${kind} server on port ${number} of ${id}`);
     },
-    ask(from, kind, address, number) {
+    ask(from, kind, address, number, patience = 1) {
       const type = { tcp: "TCP", udp: "UDP", sctp: "SCTP" }[kind.slice(0, -1)];
       const to = address.includes(":") ? `[${address}]` : address;
-      const options = kind.startsWith("udp") ? "" : ",connect-timeout=0.7";
+      const options = kind.startsWith("udp") ? "" : `,connect-timeout=${0.7 * patience}`;
       try {
         const answer = from.run(
           "timeout",
-          "2",
+          `${2 * patience}`,
           "sh",
           "-c",
-          `{ echo hello; sleep 0.15; } | socat -T 0.6 - ${type}:${to}:${number}${options}`,
+          `{ echo hello; sleep 0.15; } | socat -T ${0.6 * patience} - ${type}:${to}:${number}${options}`,
         );
         return answer.trim() || undefined;
       } catch {

@@ -5,10 +5,12 @@ import {
   deleteAttachmentLink,
   gcAttachmentLinks,
   interfaceOf,
+  ipv6Of,
   prepareInterface,
   requirePrevResult,
   verifyInterface,
   waitUntilUp,
+  waitUntilUsable,
 } from "@tscni/ip";
 import { addLease, checkLease, gcLeases, ipamStatus, releaseLease } from "@tscni/ipam";
 import { openRoute, setLink } from "@tscni/netlink";
@@ -40,7 +42,10 @@ export default definePlugin({
       setLink(container, { index }, { up: true });
     }
     waitUntilUp(host, veth.host.index);
-    if (lease) announceAddresses(sandbox, container, veth.container, lease);
+    if (lease) {
+      waitUntilUsable(container, index, ipv6Of(lease));
+      announceAddresses(sandbox, container, veth.container, lease);
+    }
     const { ips, ...rest } = lease ?? emptyResult();
     return {
       ...rest,
