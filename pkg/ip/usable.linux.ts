@@ -1,10 +1,12 @@
 import type { Ip } from "@tscni/addr";
 import {
   getRoute,
+  IFA_F_DADFAILED,
   IFA_F_TENTATIVE,
   listAddresses,
   type Netlink,
   NetlinkError,
+  RT_SCOPE_LINK,
   RTN_LOCAL,
 } from "@tscni/netlink";
 import type { Result } from "@tscni/types";
@@ -39,7 +41,11 @@ export function waitUntilUsable(
 }
 
 const isLinkLocalTentative = (netlink: Netlink, index: number): boolean =>
-  listAddresses(netlink, { index, family: 6 }).some(({ flags = 0 }) => (flags & IFA_F_TENTATIVE) !== 0);
+  listAddresses(netlink, { index, family: 6 }).some(
+    // One that has failed detection stays tentative for ever.
+    ({ scope, flags = 0 }) =>
+      scope === RT_SCOPE_LINK && (flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) === IFA_F_TENTATIVE,
+  );
 
 /** Whether packets to an address, by a link if one is given, are for this host itself. */
 export function isLocal(netlink: Netlink, ip: Ip, index?: number): boolean {
