@@ -157,7 +157,7 @@ export function makeLab(backend: Backend, own: object = {}): Lab {
           `${2 * patience}`,
           "sh",
           "-c",
-          `{ echo hello; sleep 0.15; } | socat -T ${0.6 * patience} - ${type}:${to}:${number}${options}`,
+          `{ echo hello; sleep ${0.15 * patience}; } | socat -t ${0.5 * patience} -T ${0.6 * patience} - ${type}:${to}:${number}${options}`,
         );
         return answer.trim() || undefined;
       } catch {
